@@ -228,7 +228,7 @@ CODES_HEAD = """
 ## Codes of errors
 
 Every interface reports refusals as `ERROR CODE:`; in Python the code is `code` of `MassgenError`. The command line also
-has [exit codes](cli.md#exit-codes-of-a-question).
+has [exit codes](cli.md#exit-codes).
 
 """
 

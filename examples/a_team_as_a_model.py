@@ -1,6 +1,6 @@
 """Use a whole team wherever LiteLLM takes a model's name.
 
-python examples/a_team_as_a_model.py massgen/model:scripted/x "Rewrite it, or mend it?"
+python examples/a_team_as_a_model.py massgen/model:scripted/x "Should we rewrite it or refactor it?"
 """
 
 import sys

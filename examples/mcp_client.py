@@ -1,6 +1,6 @@
 """Delegate a question over MCP, as a coding agent does: start, wait, read the result.
 
-python examples/mcp_client.py scripted "Rewrite it, or mend it?"
+python examples/mcp_client.py scripted "Should we rewrite it or refactor it?"
 """
 
 import os

@@ -1,6 +1,6 @@
 """What an agent does that runs MassGen itself: start it in automation mode, watch `status.json`, read the answer.
 
-python examples/nested_run.py @examples/scripted "Rewrite it, or mend it?"
+python examples/nested_run.py @examples/scripted "Should we rewrite it or refactor it?"
 """
 
 import json

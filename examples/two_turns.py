@@ -1,6 +1,6 @@
 """Ask a team from Python, then ask on: the second turn knows question and answer of the first.
 
-python examples/two_turns.py @examples/scripted "Rewrite it, or mend it?" "And what first?"
+python examples/two_turns.py @examples/scripted "Should we rewrite it or refactor it?" "And what first?"
 """
 
 import asyncio

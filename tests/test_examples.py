@@ -54,7 +54,9 @@ def test_a_script_decides_by_the_exit_code(installed: TempHome) -> None:
 
 
 def test_a_second_turn_in_python_goes_on_with_the_first(installed: TempHome) -> None:
-    done = run(installed, "two_turns.py", "@examples/scripted", "Rewrite it, or mend it?", "And what first?")
+    done = run(
+        installed, "two_turns.py", "@examples/scripted", "Should we rewrite it or refactor it?", "And what first?"
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Neither: replace it piece by piece.") == 2
     last = done.stdout.splitlines()[-1]
@@ -62,9 +64,9 @@ def test_a_second_turn_in_python_goes_on_with_the_first(installed: TempHome) -> 
 
 
 def test_a_team_answers_where_a_model_is_wanted(installed: TempHome) -> None:
-    done = run(installed, "a_team_as_a_model.py", "massgen/model:scripted/x", "Rewrite it, or mend it?")
+    done = run(installed, "a_team_as_a_model.py", "massgen/model:scripted/x", "Should we rewrite it or refactor it?")
     assert done.returncode == 0, done.stderr
-    assert "Rewrite it, or mend it?" in done.stdout
+    assert "Should we rewrite it or refactor it?" in done.stdout
     assert int(done.stdout.splitlines()[-1].split()[0]) > 0
 
 
@@ -79,8 +81,8 @@ def test_the_tests_of_a_repository_decide_and_not_the_best_words(installed: Temp
     assert done.returncode == 0, done.stderr
     assert "WINNER: agent_c" in done.stdout
     told = re.sub("AssertionError: .*?; ", "", done.stdout)
-    assert "the files of agent1.1: tests/test_total.py: failed, tests/test_mean.py: passed" in told
-    assert "the files of agent2.1: tests/test_total.py: passed, tests/test_mean.py: failed" in told
+    assert "the files of quick's 1st answer: tests/test_total.py: failed, tests/test_mean.py: passed" in told
+    assert "the files of sly's 1st answer: tests/test_total.py: passed, tests/test_mean.py: failed" in told
     assert "the final files: tests/test_total.py: passed twice, tests/test_mean.py: passed twice" in done.stdout
     patch = done.stdout.partition("--- the winner's patch\n")[2]
     assert "-    return total(numbers) / len(numbers) + 1\n+    return total(numbers) / len(numbers)\n" in patch

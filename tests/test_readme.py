@@ -174,7 +174,7 @@ def test_a_client_gets_its_entry(equipped: Stranger) -> None:
 
 
 def test_a_run_can_be_looked_at(equipped: Stranger) -> None:
-    equipped.types('massgen --config @examples/scripted "Rewrite it, or mend it?"')
+    equipped.types('massgen --config @examples/scripted "Should we rewrite it or refactor it?"')
     run_id = json.loads(equipped.types("massgen runs --json"))["runs"][0]["run_id"]
     (serving,) = re.findall(r"^massgen web.*\n", LOOKED_AT, re.MULTILINE)
     printed = equipped.types(LOOKED_AT.replace("RUN", run_id).replace(serving, "massgen web --help\n"))

@@ -22,7 +22,7 @@ def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
     return check
 
 
-variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable, never its value")
+variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, never its value")
 _entry_name = _make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
 
 
@@ -33,7 +33,7 @@ def set_of_names(text: str) -> frozenset[str]:
 def pool_names(text: str) -> tuple[str, ...]:
     names = tuple(filter(None, text.split(",")))
     if not names or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in names):
-        raise argparse.ArgumentTypeError("expected names of small letters, digits, - and _, with commas between them")
+        raise argparse.ArgumentTypeError("expected names of lower-case letters, digits, - and _, separated by commas")
     return names
 
 
@@ -44,7 +44,7 @@ def _moment(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
+        raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a period such as 36h or 7d") from None
 
 
 def amount(text: str) -> float:
@@ -53,7 +53,7 @@ def amount(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number, 0 or more")
+        raise argparse.ArgumentTypeError("expected a number of at least 0")
     return number
 
 
@@ -63,39 +63,55 @@ def output(text: str, *, dest: str = "output") -> CommandArgument:
 
 VIEWS = ("summary", "full", "votes", "diff")
 VERDICTS = ("right", "wrong")
-JSON = argument("--json", action="store_true", help="one JSON document on standard output")
+JSON = argument("--json", action="store_true", help="print one JSON document")
 YES = argument("--yes", "-y", action="store_true", help="do not ask")
-OPEN = argument("--open", action="store_true", help="write the page, and open it in the browser")
+OPEN = argument("--open", action="store_true", help="write the page and open the page in the browser")
 TRUST = argument(
     "--trust",
     metavar="DIGEST",
     nargs="?",
     type=trust_argument,
     const=AS_IT_IS,
-    help="accept what an imported run asks for, as it is now or if it has this digest",
+    help="accept the permissions of an imported run, as they are now or only with this digest",
 )
 KIND = argument(
     "--kind",
     choices=(*get_args(RunKind), "all"),
     default="single",
-    help="runs of batches or evaluations, or all; default: those that were started by themselves",
+    help="runs of this kind, or all; default: runs that you started one by one",
 )
-SINCE = argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
-TIMEOUT = argument("--timeout", type=amount, metavar="SECONDS", help="wait no longer than this; default: no limit")
+SINCE = argument(
+    "--since",
+    type=_moment,
+    metavar="WHEN",
+    help="only runs started since this day or within this time, such as 2026-11-21, 36h, 7d",
+)
+TIMEOUT = argument("--timeout", type=amount, metavar="SECONDS", help="maximum time to wait; default: no limit")
 STORE = argument(
     "--store",
     metavar="URL",
     default=argparse.SUPPRESS,
-    help="where runs are kept: postgresql://...; write no password here, as everyone can see it (unset)",
+    help="store of runs: postgresql://... without a password, since others can see the command line (unset)",
 )
-LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="format of the log (text)")
+LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="log format (text)")
 RUN = argument(
-    "run_id", metavar="ID", nargs="?", help="a run's id or its beginning; else the newest run of this directory"
+    "run_id",
+    metavar="ID",
+    nargs="?",
+    help="a run's id or its first characters; default: the newest run of this directory",
 )
 OF_RUN = (JSON, RUN, STORE)
 OF_CLIENT = (
     JSON,
     argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
-    argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)"),
-    argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="name of the entry (massgen)"),
+    argument(
+        "--scope", choices=SCOPES, default="user", help="install for all your projects (user) or this one (project)"
+    ),
+    argument(
+        "--name",
+        metavar="ENTRY",
+        type=_entry_name,
+        default="massgen",
+        help="name of the entry in the client's settings (massgen)",
+    ),
 )

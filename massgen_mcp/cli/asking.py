@@ -45,7 +45,7 @@ def confirm(question: str, *, default: bool) -> bool:
             case "n" | "no":
                 return False
             case _:
-                print_line("Please answer y or n.")
+                print_line("Type y or n.")
 
 
 def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
@@ -59,4 +59,4 @@ def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
         fitting = [place for place, choice in enumerate(choices) if answer.lower() in choice.lower()]
         if len(fitting) == 1 and not answer.isdecimal():
             return fitting[0]
-        print_line(f"Please give a number from 1 to {len(choices)}, or a part of one line.")
+        print_line(f"Type a number from 1 to {len(choices)}, or part of a line.")

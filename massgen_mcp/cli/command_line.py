@@ -18,7 +18,7 @@ _PLAINER = (
     (r"(--[\w-]+)/-\w\b", r"\1"),
     (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
     (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
-    (r"argument (\S+): not allowed with argument (\S+)", r"\1 does not go with \2"),
+    (r"argument (\S+): not allowed with argument (\S+)", r"leave out \1 or \2; they don't work together"),
     (r"the following arguments are required: (ID.*)", r"needs \1; `massgen runs` lists the ids of runs"),
     (r"the following arguments are required: (.*)", r"\1 is missing"),
     (r"argument (\S+: .*)", r"\1"),
@@ -47,22 +47,22 @@ _OF_OTHERS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Options that people know from other programs, and ours."""
-_IN_CONFIG = "a config has it, under backend of an agent: `massgen init` sets one up"
+_IN_CONFIG = "set it in a config, under an agent's `backend`; `massgen init` creates a config"
 _PATHS = "name @path in the question, or in a config `context_paths: [{{path: ., permission: {}}}]`"
 _NO_OPTION: Mapping[str, str] = MappingProxyType(
     {
-        "--api-key": "keys come from the environment: export OPENAI_API_KEY=...",
+        "--api-key": "set keys in the environment: export OPENAI_API_KEY=...",
         "--dir": _PATHS.format("read"),
-        "--file": "`@path` in a question lets agents read that file",
-        "--format": "--json prints JSON, --quiet the answer alone",
+        "--file": "write `@path` in the question to let agents read a file",
+        "--format": "--json prints JSON, --quiet prints only the answer",
         "--host": "`massgen serve --transport http` has it",
-        "--key": "keys come from the environment: export OPENAI_API_KEY=...",
+        "--key": "set keys in the environment: export OPENAI_API_KEY=...",
         "--max-tokens": _IN_CONFIG,
         "--path": _PATHS.format("read"),
         "--port": "`massgen web` and `massgen serve` have it",
-        "--stream": "a terminal shows agents while they write; in a pipe `massgen watch` does",
+        "--stream": "in a terminal, massgen shows agents as they write; elsewhere use `massgen watch`",
         "--temperature": _IN_CONFIG,
-        "--timeout": "a config has the time limit, as timeout_settings: {orchestrator_timeout_seconds: 600}",
+        "--timeout": "set the time limit in a config: timeout_settings: {orchestrator_timeout_seconds: 600}",
         "--transport": "`massgen serve` has it",
         "--web": "`massgen web` shows runs in a browser",
         "--write": _PATHS.format("write"),
@@ -85,7 +85,7 @@ ArgumentGroups = Mapping[str, Sequence[CommandArgument]]
 def trust_argument(text: str) -> str:
     """Check the value of `--trust`. Raises `ArgumentTypeError`."""
     if text != AS_IT_IS and not _DIGEST.fullmatch(text):
-        raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
+        raise argparse.ArgumentTypeError("expected sha256: followed by 64 hexadecimal digits, or no value")
     return text
 
 
@@ -104,7 +104,7 @@ class UsageError(Exception):
     @property
     def names_remedy(self) -> bool:
         """It is plain that no question was meant."""
-        return any(part in str(self) for part in ("did you mean", "needs ID"))
+        return any(part in str(self) for part in ("did you mean", "needs a run's ID"))
 
 
 class Parser(argparse.ArgumentParser):
@@ -155,8 +155,8 @@ class Parser(argparse.ArgumentParser):
             words = [getattr(given, self.quoted), *rest]
             if dashed := next((word for word in words if word.startswith(_DASHES)), None):
                 option = dashed.lstrip("".join(_DASHES))
-                return f"{dashed} begins with a long dash, and options with two hyphens: --{option}"
-            return f"a question of several words has to be quoted: {self.prog} {shlex.quote(' '.join(words))}"
+                return f"{dashed} starts with a long dash; options start with two hyphens: --{option}"
+            return f"put the question in quotation marks: {self.prog} {shlex.quote(' '.join(words))}"
         return f"there is no place for {' '.join(rest)}" if rest else None
 
     def _instead(self, unknown: str, known: Sequence[str]) -> str:
@@ -168,8 +168,8 @@ class Parser(argparse.ArgumentParser):
         if meant or near:
             return f"; did you mean {meant[-1] if meant else f'--{near}'!r}?"
         if self.quoted:
-            return f"; a question that begins with - goes after --: {self.prog} -- '-...'"
-        return f"; `massgen help {self.prog.partition(' ')[2]}` lists those that there are"
+            return f"; put -- before a question that starts with -: {self.prog} -- '-...'"
+        return f"; `massgen help {self.prog.partition(' ')[2]}` lists its options"
 
     def _format_required(self) -> str:
         """Return the command with its required arguments."""
@@ -196,7 +196,7 @@ class Parser(argparse.ArgumentParser):
 def whole_number(text: str) -> int:
     if text.isdecimal():
         return int(text)
-    raise argparse.ArgumentTypeError("expected a whole number, 0 or more")
+    raise argparse.ArgumentTypeError("expected a whole number of at least 0")
 
 
 def counting_number(text: str) -> int:
@@ -274,7 +274,7 @@ OF_EVERY_PROGRAM = (
         "--completion",
         action=PrintCompletion,
         choices=("bash", "zsh", "fish"),
-        help="print completion code, to be evaluated by a shell",
+        help="print completion code for your shell to evaluate",
     ),
 )
 

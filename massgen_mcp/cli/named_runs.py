@@ -33,7 +33,7 @@ async def find_run_to_change(service: RunService, options: argparse.Namespace, v
     view = await _find_newest(service)
     print_line(f'{view.row.run_id}, {view.state}: "{preview(view.row.question, 60)}"')
     if not options.yes and not confirm(f"{verb.capitalize()} this run", default=False):
-        raise MassgenError("invalid_action", "nothing was changed, as you said no; an ID names another run")
+        raise MassgenError("invalid_action", "nothing changed, since you said no; to choose another run, pass its ID")
     return view.row.run_id
 
 
@@ -44,7 +44,7 @@ async def _find_newest(service: RunService) -> RunView:
         is_there = view.row.run_id in in_background or _is_of_directory(view, cwd)
         if is_there and view.directory.path.exists():
             return view
-    raise MassgenError("unknown_run", f"no run was started in {cwd}; `massgen runs` lists all, and ID names one")
+    raise MassgenError("unknown_run", f"no run was started in {cwd}; pass a run's ID (`massgen runs` lists all runs)")
 
 
 def _is_of_directory(view: RunView, cwd: Path) -> bool:

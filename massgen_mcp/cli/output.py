@@ -39,8 +39,8 @@ runner anywhere in it. Other systems' commands need control characters.
 """
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 COMMANDS_BROKEN = (
-    "Note: the CI would execute a line of this output. To prevent that, massgen prints a space in that line; a file"
-    " (`> FILE`) gets it unchanged."
+    "Note: your CI would execute a line of this output as a command. massgen added a space to that line to "
+    "prevent that; redirect to a file (`> FILE`) to get it unchanged."
 )
 
 
@@ -74,7 +74,7 @@ def _write_whole(stream: TextIO, text: str) -> bool:
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
         if not isinstance(error, BrokenPipeError) and stream is sys.stdout:
-            raise storage_error("standard output cannot be written", error) from error
+            raise storage_error("cannot write to standard output", error) from error
         return False
     except UnicodeEncodeError:  # a terminal of another encoding
         stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))

@@ -115,7 +115,7 @@ def _refuse_order(words: Sequence[str]) -> None:
     place = words.index(verb)
     if place and words[place - 1].startswith("--") and "=" not in words[place - 1]:
         before = " ".join([*words[:place]])
-        raise UsageError(f"{words[0]} goes after the verb: massgen {verb} {before}", EXIT_USAGE)
+        raise UsageError(f"put {words[0]} after the verb: massgen {verb} {before}", EXIT_USAGE)
 
 
 def _refuse_words(words: Sequence[str]) -> None:
@@ -147,5 +147,5 @@ def _ask_whether_question(words: Sequence[str], error: Exception) -> tuple["Verb
     if len(words) > PROSE_WORDS and on_terminal() and confirm(f"Ask a team: {sentence!r}", default=False):
         verb = load_verb("ask")
         return verb, verb.parse(["--", sentence])
-    spelled = f"as a question: massgen -- {shlex.quote(sentence)}; as the verb: massgen help {words[0]}"
+    spelled = f"to ask it as a question: massgen -- {shlex.quote(sentence)}; for the verb: massgen help {words[0]}"
     raise UsageError(f"{error}\n{spelled}", getattr(error, "exit_code", EXIT_USAGE))

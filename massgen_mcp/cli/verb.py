@@ -44,7 +44,7 @@ class Verb:
         if fault := self.find_contradiction(options):
             parser.error(fault)
         if self.changes_run and options.run_id in (None, *NEWEST) and not self.can_ask():
-            parser.error(f"{self.name} needs ID; `massgen runs` lists the ids of runs")
+            parser.error(f"{self.name} needs a run's ID; `massgen runs` lists them")
         return options
 
     @staticmethod

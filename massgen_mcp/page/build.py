@@ -33,8 +33,10 @@ from massgen_mcp.views.activity import Activities, story
 from massgen_mcp.views.ending import helps
 from massgen_mcp.views.firmness import cautions
 from massgen_mcp.views.live_view import newest_words, status_of
+from massgen_mcp.views.names import replace_names
 from massgen_mcp.views.plain_text import counted, preview
-from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
+from massgen_mcp.views.sentences import sentence_of
+from massgen_mcp.views.votes_text import list_decisions
 
 DETAIL = 240
 """Characters of what was written, beside the sentence of a moment."""
@@ -142,9 +144,7 @@ class _Builder:
             answer=answer,
             final=run.final_answer is not None,
             decided_at=None if self.history.decided is None else self._since(self.history.decided),
-            decided=tuple(f"{one[0].upper()}{one[1:]}." for one in decided_beyond_votes(run.winner))
-            if run.winner
-            else (),
+            decided=tuple(f"{one[0].upper()}{one[1:]}." for one in list_decisions(run)),
             agents=self._agents(),
             time_line=self._time_line(),
             calls=self._calls(),
@@ -234,7 +234,12 @@ class _Builder:
 
     def _moments(self) -> tuple[PageMoment, ...]:
         return tuple(
-            moment.model_copy(update={"detail": self.room.beginning(moment.detail, DETAIL)})
+            moment.model_copy(
+                update={
+                    "say": replace_names(self.run, moment.say),
+                    "detail": self.room.beginning(moment.detail, DETAIL),
+                }
+            )
             for moment in self._last(self.history.moments, "moments")
         )
 

@@ -33,6 +33,7 @@ from massgen_mcp.page.left_out import TextRoom
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import MISUNDERSTANDING, standing_in_tests
+from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.spent import cost_of, count, money_notes
 
 MOST_PATCH_BYTES = 300_000
@@ -152,8 +153,7 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).excluded):
-        author = run.agents[run.coordination.author(label)].info.id
-        yield f"{key_of(run.attempt, label)} of {author} could not win: checks fail that another answer passes."
+        yield f"{name_answer(run, label)} could not win: checks fail that another answer passes."
     if run.work_done.failing:
         yield "The final files do not pass all checks that count."
 

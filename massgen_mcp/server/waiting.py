@@ -141,10 +141,10 @@ async def follow_log(ctx: ServerRequestContext[Any, Any], service: RunService, r
     if lowest is None:
         return
     seen = (await service.watcher.get_run(run_id)).snapshot.seq if after is None else after
-    async for _, records in service.watcher.follow(run_id):
+    async for view, records in service.watcher.follow(run_id):
         for record in records:
             level = _AS_SENT.get(sentence_of(record.event).level or "DEBUG", "debug")
-            if record.seq > seen and _LEVELS.index(level) >= lowest and (line := log_line(record)):
+            if record.seq > seen and _LEVELS.index(level) >= lowest and (line := log_line(record, view.snapshot)):
                 params = LoggingMessageNotificationParams(level=level, logger=run_id, data=line)
                 await ctx.session.send_notification(LoggingMessageNotification(params=params), ctx.request_id)
 

@@ -10,6 +10,7 @@ from massgen_mcp.events.parts import CheckObstacle, CheckOutcome
 from massgen_mcp.run_state.facts import JudgedTest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import judge_files
+from massgen_mcp.views.names import name_answer, replace_names
 from massgen_mcp.views.plain_text import counted
 
 MISUNDERSTANDING = "The agents wrote these tests, and may share a misunderstanding"
@@ -38,7 +39,7 @@ def tests_notes(run: RunState) -> list[tuple[str, bool]]:
         return []
     whole = f"{MISUNDERSTANDING}; `massgen result {run.run_id} --view votes` has the scripts"
     standing = [(one, False) for one in filter(None, [standing_in_tests(run)])]
-    return [*standing, *((_test(one), one.void is not None) for one in tests), (whole, True)]
+    return [*standing, *((replace_names(run, _test(one)), one.void is not None) for one in tests), (whole, True)]
 
 
 def standing_in_tests(run: RunState) -> str:
@@ -47,9 +48,11 @@ def standing_in_tests(run: RunState) -> str:
     tests = [one for one in run.judged_tests if not one.first]
     if run.winner is None or not (goal or tests):
         return ""
+    winner = name_answer(run, run.winner.label)
     if goal is not None:
         came_out = "passes" if run.winner.label in goal.passed else "fails"
-        reached = f"{run.winner.label} {came_out} the failing test that {goal.author} wrote and two others confirmed"
+        author = replace_names(run, goal.author)
+        reached = f"{winner} {came_out} the failing test that {author} wrote and two others confirmed"
         if not tests:
             return reached
     others = [one for one in tests if one.void is None and one.author != run.winner.agent]
@@ -58,7 +61,7 @@ def standing_in_tests(run: RunState) -> str:
     by = f" by {authors} other agent{'s' if authors > 1 else ''}" if authors else " of others"
     void = sum(one.void is not None for one in tests)
     uncounted = f"; {counted(void, 'test')} not counted" if void else ""
-    return f"{run.winner.label} passes {passed} of {counted(len(others), 'test')}{by}{uncounted}"
+    return f"{winner} passes {passed} of {counted(len(others), 'test')}{by}{uncounted}"
 
 
 def _test(one: JudgedTest) -> str:

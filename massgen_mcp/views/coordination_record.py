@@ -6,7 +6,9 @@ where it has one for the same thing.
 """
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import checks
+from massgen_mcp.views.names import replace_names
 from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, counted, sentence_of
@@ -113,8 +116,17 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
     }
 
 
+def draw_history(run: RunState, records: Iterable[LogRecord], *, width: int) -> str:
+    """Return the table of the run as people read it: with the names of agents and answers that every screen has."""
+    return _draw_table(run, records, width, partial(replace_names, run))
+
+
 def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: int = WIDTH) -> str:
     """The run as a table of at most `width` columns (between 40 and 100): seconds since its start, who, and what."""
+    return _draw_table(run, records, width, str)
+
+
+def _draw_table(run: RunState, records: Iterable[LogRecord], width: int, named: Callable[[str], str]) -> str:
     width = max(MIN_WIDTH, min(WIDTH, width))
     lines = [f"Question: {preview(run.question, width - 10)}"]
     infos = (view.info for view in run.agents.values())
@@ -123,10 +135,12 @@ def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: in
     for record in records:
         if (sentence := sentence_of(record.event)).record:
             seconds = record.time - (run.started_at or record.time)
-            lines += _row(f"{seconds:.2f}", getattr(record.event, "agent", None) or "", _details(sentence), width)
+            agent = named(getattr(record.event, "agent", None) or "")
+            said = replace(sentence, text=named(sentence.text))
+            lines += _row(f"{seconds:.2f}", agent, _details(said), width)
     lines.append("-" * width)
     if run.winner:
-        lines += textwrap.wrap(f"Votes: {counted(run.winner)}", width)
+        lines += textwrap.wrap(named(f"Votes: {counted(run.winner)}"), width)
     lines.append(f"Spent: {spent_text(run.spent)}")
     if run.nested_ends:
         lines.append(f"Of that in nested runs: {spent_text(run.budget.spending.nested)}")

@@ -4,9 +4,9 @@ import difflib
 
 from massgen_mcp.events.coordination import AnswerSubmitted
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.plain_text import plain
 from massgen_mcp.views.styled import Line, Span, Style, wrap
-from massgen_mcp.views.votes_text import name_of
 
 MAX_LINES = 200
 _CONTEXT = 2
@@ -23,7 +23,7 @@ def answers_to_compare(run: RunState, one: str, other: str) -> tuple[AnswerSubmi
 
 def difference_lines(run: RunState, old: AnswerSubmitted, new: AnswerSubmitted, width: int) -> list[Line]:
     """`-` stands in front of what only `old` says, `+` in front of what only `new` says."""
-    title = f"{name_of(run, old.agent)} ({old.label}) → {name_of(run, new.agent)} ({new.label})"
+    title = f"{name_answer(run, old.label)} → {name_answer(run, new.label)}"
     rows = [*difflib.unified_diff(_answer_lines(old, width), _answer_lines(new, width), n=_CONTEXT, lineterm="")][2:]
     lines: list[Line] = [(Span(f"Difference: {plain(title)}", "title"),)]
     lines += [(Span(row, _STYLES.get(row[:1], "")),) for row in rows[:MAX_LINES]]

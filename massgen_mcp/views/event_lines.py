@@ -2,12 +2,12 @@
 view, and as a plain sentence.
 """
 
-import re
 from datetime import UTC, datetime
 
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.names import replace_names
 from massgen_mcp.views.plain_text import plain, preview, unmarked
 from massgen_mcp.views.sentences import Sentence, Tone, sentence_of
 from massgen_mcp.views.spent import clock
@@ -36,7 +36,9 @@ def event_line(record: LogRecord, run: RunState) -> Line | None:
     width = min(_MAX_NAME, max((width_of(view.info.id) for view in run.agents.values()), default=0))
     moment, who = _moment(record, run), _who(record, run)
     row = columns([(Span(moment, "dim"), 5), (Span(who, "strong"), width)]) if width else (Span(moment, "dim"),)
-    text = f"{sentence.mark} {_with_ids(sentence.text, run)}" if sentence.mark else _with_ids(sentence.text, run)
+    text = (
+        f"{sentence.mark} {replace_names(run, sentence.text)}" if sentence.mark else replace_names(run, sentence.text)
+    )
     detail = _detail(record, sentence)
     return line(*row, Span(" "), Span(text, _STYLES[sentence.live]), Span(f": {detail}" if detail else ""))
 
@@ -47,7 +49,7 @@ def spoken_line(record: LogRecord, run: RunState) -> str | None:
     if sentence.live is None:
         return None
     who, detail = _who(record, run), _detail(record, sentence)
-    parts = [_moment(record, run), f"{who}:" if who else "", _with_ids(sentence.text, run)]
+    parts = [_moment(record, run), f"{who}:" if who else "", replace_names(run, sentence.text)]
     return plain(" ".join(filter(None, parts)) + (f": {preview(detail)}" if detail else ""))
 
 
@@ -60,24 +62,15 @@ def _who(record: LogRecord, run: RunState) -> str:
     return run.agents[name].info.id if name in run.agents else ""
 
 
-def _with_ids(text: str, run: RunState) -> str:
-    """Agents as the config calls them."""
-    return re.sub(r"\bagent_[a-z]+\b", lambda found: _id(found[0], run), text)
-
-
-def _id(name: str, run: RunState) -> str:
-    return run.agents[name].info.id if name in run.agents else name
-
-
 def _detail(record: LogRecord, sentence: Sentence) -> str:
     """What somebody wrote, in one line."""
     written = isinstance(record.event, AnswerSubmitted | VoteCast)
     return preview(unmarked(sentence.detail) if written else sentence.detail, _MAX_TEXT)
 
 
-def log_line(record: LogRecord, *, debug: bool = True) -> str | None:
-    """The line for a record in `massgen.log`; None for events that only matter to live displays, or (without `debug`)
-    to debugging.
+def log_line(record: LogRecord, run: RunState, *, debug: bool = True) -> str | None:
+    """Return the line for a record of this run in `massgen.log`; None for events that only matter to live displays, or
+    (without `debug`) to debugging.
     """
     sentence = sentence_of(record.event)
     if sentence.level is None or (sentence.level == "DEBUG" and not debug):
@@ -85,7 +78,7 @@ def log_line(record: LogRecord, *, debug: bool = True) -> str | None:
     agent = getattr(record.event, "agent", None)
     who = f"{agent}: " if agent else ""
     detail = f": {preview(sentence.detail)}" if sentence.detail else ""
-    return stamped(record.time, sentence.level, f"{who}{sentence.text}{detail}")
+    return stamped(record.time, sentence.level, f"{replace_names(run, f'{who}{sentence.text}')}{detail}")
 
 
 def stamped(moment: float, level: str, text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from massgen_mcp.events.parts import TextKind
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import PartlyRead, Weakness, WorkDone
+from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.outcome import MAX_NAMED, WEAKNESSES, describe_dissent, describe_outcome
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.votes_text import name_of, nobody_voted
@@ -81,8 +82,8 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
 def _describe_tie(run: RunState, work: WorkDone) -> str:
     if run.winner is not None and run.winner.judge is not None:
         return f"The votes were tied, and {name_of(run, run.winner.judge)} judged between the answers, in both orders."
-    names = " and ".join(f"{name_of(run, run.coordination.author(label))}'s" for label in work.tied)
-    return f"The votes are tied between {names} ({', '.join(work.tied)}), and nothing decides between them."
+    names = " and ".join(name_answer(run, label) for label in work.tied)
+    return f"The votes are tied between {names}, and nothing decides between them."
 
 
 _TEXTS: Mapping[TextKind, str] = {

@@ -10,6 +10,7 @@ from massgen_mcp.events.run import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities, story
+from massgen_mcp.views.names import format_ordinal
 from massgen_mcp.views.plain_text import end_of, newest_line, plain, preview, unmarked
 from massgen_mcp.views.spent import clock, cost_of, count, spent_figures
 from massgen_mcp.views.styled import (
@@ -117,7 +118,7 @@ def phase_name(run: RunState) -> str:
         case "answering":
             return "Initial Answer Generation"
         case "voting":
-            return f"Coordination Round {max(1, *(view.rounds - 1 for view in run.agents.values()))}"
+            return f"Coordination Round {max(1, *(view.rounds for view in run.agents.values()))}"
         case "presenting":
             return "Final Presentation"
         case "evaluating":
@@ -228,7 +229,7 @@ def _cell(run: RunState, view: AgentState, doing: Activities, title: str, width:
         case "Status":
             return Span(*status_of(run, view))
         case "Answer":
-            return Span(view.latest_label or "-")
+            return Span(_newest_answer(view))
         case "Vote":
             return Span(_vote(run, view))
         case "1st token":
@@ -275,6 +276,12 @@ def _status_after_the_vote(run: RunState, view: AgentState) -> tuple[str, Style]
     if vote and run.winner and vote.label == run.winner.label:
         return "Converged ✓", "good"
     return ("Voted ✓" if vote else "Complete ✓"), "dim"
+
+
+def _newest_answer(view: AgentState) -> str:
+    if not view.latest_label:
+        return "-"
+    return format_ordinal(int(view.latest_label.rpartition(".")[2]))
 
 
 def _vote(run: RunState, view: AgentState) -> str:

@@ -2,6 +2,7 @@
 
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.names import name_answer, replace_names
 from massgen_mcp.views.plain_text import unmarked
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.styled import Line, Span, wrap
@@ -15,12 +16,15 @@ def votes_lines(run: RunState, width: int) -> list[Line]:
     rest = [vote for vote in _votes(run) if vote not in dissent]
     lines = [_vote_lines(run, vote, width, dissent=True) for vote in dissent]
     lines += [_vote_lines(run, vote, width, dissent=False) for vote in rest]
-    if run.winner is not None:
-        lines += [
-            _wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "")
-            for sentence in decided_beyond_votes(run.winner)
-        ]
+    lines += [_wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "") for sentence in list_decisions(run)]
     return [row for rows in lines for row in rows]
+
+
+def list_decisions(run: RunState) -> list[str]:
+    """Return what decided beyond the votes, in clauses with the names that people read."""
+    if run.winner is None:
+        return []
+    return [replace_names(run, clause) for clause in decided_beyond_votes(run.winner)]
 
 
 def votes_won(run: RunState) -> str | None:
@@ -61,15 +65,16 @@ def _votes(run: RunState) -> list[Vote]:
 
 
 def _vote_lines(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
-    author = run.coordination.author(vote.label)
-    whose = "its own answer" if author == vote.voter else f"{name_of(run, author)}'s answer"
+    whose = name_answer(run, vote.label)
+    if run.coordination.author(vote.label) == vote.voter:
+        whose = whose.replace(f"{name_of(run, vote.voter)}'s", "its own", 1)
     verb = "disagrees and votes for" if dissent else "votes for"
     reason = f": {reason_text}" if (reason_text := unmarked(vote.reason)) else ""
     again = ""
     if vote == run.run_off_votes.get(vote.voter):
         before = run.votes.get(vote.voter)
         again = ", as before the run-off" if before and before.label == vote.label else " in the run-off"
-    sentence = f"{name_of(run, vote.voter)} {verb} {whose} ({vote.label}){again}{reason}"
+    sentence = f"{name_of(run, vote.voter)} {verb} {whose}{again}{reason}"
     return _wrapped(sentence, width, "busy" if dissent else "good")
 
 

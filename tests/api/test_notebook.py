@@ -74,7 +74,7 @@ def test_a_notebook_shows_a_run_while_it_works_and_draws_its_result(home: TempHo
     drawn = html_of(ask)
     assert "<li>Pin today's behaviour with tests made from real invoices.</li>" in drawn, "the answer"
     assert "2 of 3 agree; cleo disagrees: " in drawn, "the dissent before it"
-    assert "ada votes for bo&#x27;s answer (agent2.2)" in drawn, "the votes"
+    assert "ada votes for bo&#x27;s 2nd answer" in drawn, "the votes"
     assert "Cost   $0.00 for" in drawn, "the cost"
     (link,) = re.findall(r'<a href="file://([^"]+)"', drawn)
     assert Path(link).is_relative_to(home.work), "the page of the run"

@@ -253,7 +253,7 @@ async def test_a_person_reads_what_is_done(home: TempHome, repository: Repositor
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
     told = run_command(home, SERVER_MODULE, "apply", run_id[:12], "--dry-run")
     assert "modified project/code +1 -1" in told.stdout
-    assert "Leave --dry-run out" in told.stdout
+    assert "leave --dry-run out" in told.stdout
     assert run_command(home, SERVER_MODULE, "apply", "run-none").returncode == 3
 
 
@@ -296,7 +296,7 @@ def test_without_consent_a_command_without_a_terminal_changes_nothing_and_names_
     assert done.returncode == 0
     assert repository.fingerprint() == before
     if "--no-logs" in options:
-        assert "NOT_APPLIED: 1 file; --no-logs keeps no changes: leave it out, or pass --apply" in done.stderr
+        assert "NOT_APPLIED: 1 file; --no-logs would lose the changes; leave it out, or pass --apply" in done.stderr
         return
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("NOT_APPLIED"))
     offered = re.fullmatch(r"NOT_APPLIED: 1 file; apply them with `massgen (apply run-\w+)`", line)
@@ -343,7 +343,7 @@ def test_a_command_tells_a_conflict_and_leaves_the_files_alone(home: TempHome, r
     for options in (["--automation"], ["--apply"], []):
         done = run_command(home, COMMAND_MODULE, "--config", config, *options, "q")
         assert done.returncode == 2, options
-        assert "NOT_APPLIED: your files are untouched; project/code: is read-only" in done.stdout + done.stderr
+        assert "NOT_APPLIED: your files are unchanged; project/code: is read-only" in done.stdout + done.stderr
         assert repository.fingerprint() == before
 
 
@@ -421,7 +421,7 @@ def test_whose_terminal_is_closed_at_the_question_is_told_later_how_to_apply(
         window.wait_for("Apply 1 changed file (y/n) [y]:")
     with terminal(home, "--config", config, size=(200, 60)) as window:
         told = window.wait_for("You: ")
-    left = re.search(r"has ended meanwhile \(completed; .*\): massgen result (run-\w+)", told)
+    left = re.search(r"has ended in the meantime \(completed; .*\); show it with: massgen result (run-\w+)", told)
     assert left, told
     for bringing in ("To bring it in: `massgen apply run-", "Applied at "):
         assert f"\n{bringing}" in run_command(home, SERVER_MODULE, "result", left[1]).stdout

@@ -57,7 +57,7 @@ async def test_what_was_cut_off_before_is_told_whatever_this_call_comes_to(
     cut_off(home, repository.path)
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
     assert re.search(
-        rf"^NOT_APPLIED: your files are untouched; .*apply them with `.*`\. {CUT_OFF}$", done.stdout, re.MULTILINE
+        rf"^NOT_APPLIED: your files are unchanged; .*apply them with `.*`\. {CUT_OFF}$", done.stdout, re.MULTILINE
     )
 
     for name, value in home.environ.items():
@@ -183,8 +183,8 @@ async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Re
     repository.put(code=CONFLICT)
     told = run_command(home, SERVER_MODULE, "apply", run_id)
     assert told.stdout.splitlines()[-1] == (
-        "conflicts: Nothing was changed. Merge by hand what `massgen result --view diff` shows, remove what is in "
-        "the way, or name only other files with --paths."
+        "conflicts: Nothing was changed. Merge the diff from `massgen result --view diff` by hand, remove the "
+        "files in the way, or apply only other files with --paths."
     )
     repository.put(code=CODE)
     assert verb(home, run_id)[0] == 0

@@ -259,7 +259,7 @@ def test_a_conversation_goes_on_with_the_changes_for_one_turn(home: TempHome, re
     repository.commit(code=CODE)
     config = two_to_read(home, repository)
     chat = talk(home, config, "Change it", "/change", "Again", "More")
-    assert "The next turn begins with the changes of winner." in chat
+    assert "The next turn starts from the changes of winner." in chat
     runs = json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"]
     logs = sorted((home.work / ".massgen" / "massgen_logs").iterdir())
     begins = [one["begins_with"] for run in logs for one in events_of(run) if one["type"] == "base_taken"]

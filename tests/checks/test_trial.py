@@ -114,7 +114,7 @@ def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home:
     settings = {"context_paths": [{"path": str(project)}], "checks": [GOOD, MISSING]}
     config = home.config("teller", agent("a", *TELLS), orchestrator=settings)
     with terminal(home, "--config", config, "Tell.", size=(140, 60)) as window:
-        shown = window.wait_for("Begin all the same (y/n) [n]:")
+        shown = window.wait_for("Start anyway (y/n) [n]:")
         assert f"Check passed: {GOOD}" in shown
         assert "Cure: install no-such-program" in shown
         window.type("\r")
@@ -135,11 +135,11 @@ def test_in_the_chat_a_person_is_asked_until_it_agrees(home: TempHome, project: 
 
         window.wait_for("You: ")
         window.say("Tell.")
-        window.wait_for("Begin all the same (y/n) [n]:")
+        window.wait_for("Start anyway (y/n) [n]:")
         window.type("\r")
         times("Nothing was started.", 1)
         window.say("Tell again.")
-        window.wait_until(lambda _: window.everything.count("Begin all the same (y/n) [n]:") == 2)
+        window.wait_until(lambda _: window.everything.count("Start anyway (y/n) [n]:") == 2)
         window.type("y\r")
         times("Not every check could run.", 1)
         window.say("Tell once more.")

@@ -133,7 +133,7 @@ def test_a_turn_that_was_killed_is_lost_and_the_session_goes_on_without_it(home:
         window.kill()
     duo(home)
     with terminal(home, "--config", config, "--session-id", session.name) as window:
-        window.wait_for(f"Going on with {session.name}: 1 turn so far", READY)
+        window.wait_for(f"Continuing {session.name}: 1 turn so far", READY)
         window.say("Third?")
         window.wait_for("answer to: Third?", READY)
         window.say("/status")
@@ -151,9 +151,9 @@ def test_every_command_does_what_its_name_says(home: TempHome) -> None:
     with chat(home, size=(100, 40)) as window:
         window.say("/help")
         text = window.wait_for("/help, /h", "/status", "/config", "/clear, /reset", "/quit, /exit, /q", "Ctrl+C", READY)
-        assert "the coordination history" in text
+        assert "show the history of the current turn" in text
         window.say("r")
-        window.wait_for("There is no coordination yet.", READY)
+        window.wait_for("The agents haven't started yet.", READY)
         window.say("/staus")
         window.wait_for("no command /staus; did you mean /status?", READY)
         window.say("One?")
@@ -193,7 +193,7 @@ def test_commands_and_paths_are_completed_and_a_mentioned_file_is_shown_to_the_a
         window.type("sta" + TAB)
         window.wait_for("You: /status")
         window.type("\r")
-        window.wait_for("begins with your first question", READY)
+        window.wait_for("starts with your first question", READY)
         window.type("Read @no" + TAB)
         window.wait_for("You: Read @notes.txt")
         window.type(", please\r")
@@ -238,7 +238,7 @@ def test_config_opens_the_editor_and_takes_over_what_is_right(home: TempHome) ->
     wanted.write_text(str(bad))
     with chat(home, EDITOR=command, size=(200, 30)) as window:
         window.say("/config")
-        window.wait_for("The team stays as it was; the config has errors:", "orchestrater", "orchestrator", READY)
+        window.wait_for("The config has errors, so the team stays the same:", "orchestrater", "orchestrator", READY)
         window.say("/status")
         window.wait_for("Multi-Agent (2 agents)", READY)
         wanted.write_text(str(good))
@@ -336,7 +336,7 @@ def test_a_session_in_use_is_refused_to_others(home: TempHome) -> None:
         poll_until(lambda: happened(only_child(home.work / ".massgen" / "massgen_logs"), "round_started"))
         done = piped(home, b"First?\n", "--config", config, "--session-id", session.name)
         assert done.returncode == CONFIG_ERROR
-        assert b"is in use by another process" in done.stderr
+        assert b"another process is using" in done.stderr
         assert piped(home, b"", "--list-sessions").stdout.endswith(b"  0 turns   [in use]\n")
 
 

@@ -72,7 +72,7 @@ def test_no_verb_prints_a_line_that_a_ci_takes_for_a_command(answered: tuple[Tem
             assert [json.loads(line) for line in done.stdout.splitlines()]
         planted += done.stdout.count("planted")
     assert planted > 100, "what was said is still there"
-    note = "massgen prints a space in that line"
+    note = "massgen added a space to that line"
     assert note in run_command(home.with_variables(CI="true"), SERVER_MODULE, "result", run_id).stderr
     outside = run_command(home.with_variables(CI=""), SERVER_MODULE, "result", run_id)
     assert "\n::error::planted\n" in outside.stdout, "outside of a CI an answer is printed as it is"

@@ -22,7 +22,7 @@ def test_each_command_is_a_module_too(module: str, program: str) -> None:
 
 def test_a_server_at_a_terminal_says_for_whom_it_waits(home: TempHome) -> None:
     with terminal(home, size=(100, 24), python="from massgen_mcp.__main__ import main; main()") as window:
-        window.wait_for("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen --help`")
+        window.wait_for("Waiting for an MCP client on standard input; press Ctrl-C to stop. Verbs: `massgen --help`")
         window.type("\x03")
         assert window.leave() in (0, 130)
 

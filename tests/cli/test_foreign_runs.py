@@ -47,7 +47,7 @@ def test_no_command_goes_on_with_it_and_none_starts_its_program(brought: tuple[T
         assert refused.returncode != 0, (arguments, refused.stdout)
         assert "unknown_run" in refused.stderr, (arguments, refused.stderr)
     assert run_id not in run_command(person, SERVER_MODULE, "runs", "--json").stdout
-    assert "0 runs are in the list again" in run_command(person, SERVER_MODULE, "doctor", "--rebuild").stdout
+    assert "0 runs are back in the list" in run_command(person, SERVER_MODULE, "doctor", "--rebuild").stdout
     assert run_command(person, COMMAND_MODULE, "--config", "@examples/scripted", "--automation", "q").returncode == 0
     assert not canary.exists()
     assert {path: path.read_bytes() for path in before} == before

@@ -84,7 +84,7 @@ async def test_an_idle_session_hears_the_result_of_its_run_once(home: TempHome) 
     told = session.idle()
     assert told.returncode == WAKES, told.stderr
     first, document = told.stderr.split("\n", 1)
-    assert first == f"The massgen run {run_id} has ended. Its result, as get_result gives it:"
+    assert first == f"massgen run {run_id} has ended. Its result, from get_result:"
     result = json.loads(document)
     assert result["answer"].startswith("Neither: replace it piece by piece.")
     assert result["status"] == "completed"
@@ -165,7 +165,7 @@ async def test_a_run_that_asks_wakes_the_session_once_and_again_with_its_result(
     run_id = await session.delegates(home.config("asking", asking, orchestrator={"allow_questions": True}))
     told = session.idle()
     assert told.returncode == WAKES
-    assert told.stderr.startswith(f"The massgen run {run_id} needs you.")
+    assert told.stderr.startswith(f"massgen run {run_id} needs you.")
     assert "Metres or feet?" in told.stderr
     assert session.idle().returncode == SLEEPS_ON, "the model has been told"
     assert run_command(home, SERVER_MODULE, "answer", run_id, "Metres.").returncode == 0

@@ -55,7 +55,7 @@ def test_who_comes_back_is_told_of_a_run_that_goes_on_and_once_of_its_end(home: 
         poll_until(lambda: happened(directory, "answer_submitted"))
         massgen.send_signal(signal.SIGHUP)
         with terminal(home, "--config", "@examples/scripted", "Another?", size=(120, 40)) as window:
-            window.wait_for(f'The run "{QUESTION}" goes on in the background', "massgen watch run-")
+            window.wait_for(f'The run "{QUESTION}" continues in the background', "massgen watch run-")
             window.leave()
         run_id = next(file.name for file in (home.work / ".massgen" / "left_runs").iterdir())
         assert run_command(home, SERVER_MODULE, "cancel", run_id).returncode == 0
@@ -64,18 +64,18 @@ def test_who_comes_back_is_told_of_a_run_that_goes_on_and_once_of_its_end(home: 
     for told in (True, False):
         with terminal(home, "--config", "@examples/scripted", "Another?", size=(120, 40)) as window:
             window.leave()
-            assert ("has ended meanwhile (cancelled; $0.00 for 2 calls, " in window.everything) is told
+            assert ("has ended in the meantime (cancelled; $0.00 for 2 calls, " in window.everything) is told
 
 
 def test_a_conversation_tells_of_a_turn_that_was_left_and_says_before_how_to_come_back(home: TempHome) -> None:
     team = held_team(home, "run_started")
     window = Terminal([sys.executable, "-m", COMMAND_MODULE, "--config", team], home, 100, 40)
     window.say(QUESTION)
-    window.wait_for("It goes on if you close this terminal, or press d: massgen watch run-", "Generating")
+    window.wait_for("To follow it: massgen watch run-", "Generating")
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
     with terminal(home, "--config", team, size=(120, 40)) as another:
-        assert f'The run "{QUESTION}" goes on in the background' in another.wait_for("You: ")
+        assert f'The run "{QUESTION}" continues in the background' in another.wait_for("You: ")
     gate(home).touch()
     ended_whole(home)
 
@@ -96,7 +96,7 @@ def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: Tem
 
 def test_a_run_that_keeps_nothing_ends_with_its_terminal_and_says_so_first(home: TempHome) -> None:
     with terminal(home, "--no-logs", "--config", held_team(home, "run_started"), QUESTION, size=(100, 30)) as window:
-        window.wait_for("It ends if this terminal is closed, because nothing of it is kept.")
+        window.wait_for("The run ends if you close this terminal, because --no-logs keeps nothing of it.")
         window.wait_for("Generating")
         end(window.child.pid, signal.SIGHUP)
         assert window.leave() == 4
@@ -115,10 +115,10 @@ input("prompt> ")
 def test_the_key_d_gives_the_terminal_back_and_the_run_goes_on(home: TempHome) -> None:
     arguments = ["-c", SHELL, COMMAND_MODULE, "--config", held_team(home, "run_started"), QUESTION]
     window = Terminal([sys.executable, *arguments], home, 100, 40)
-    window.wait_for("or press d: massgen watch run-", "Generating")
+    window.wait_for("To follow it: massgen watch run-", "Generating")
     window.type("d")
     text = window.wait_for("shell: stopped", "prompt>")
-    assert re.search(r"It goes on in the background: massgen watch run-\w+", text), text
+    assert re.search(r"The run continues in the background: massgen watch run-\w+", text), text
     gate(home).touch()
     window.type("\r")
     ended_whole(home)

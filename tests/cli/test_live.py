@@ -59,7 +59,7 @@ def frames(window: Terminal) -> int:
 
 def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home: TempHome) -> None:
     with watched(home) as window:
-        text = window.wait_for("Initial Answer Generation", "◆ new answer agent1.1: Forty-two, as ever.")
+        text = window.wait_for("Initial Answer Generation", "◆ 1st answer: Forty-two, as ever.")
         assert "1 of 2 have answered; bo is still writing." in text
         assert re.search(r"│ 1 ada +Complete ✓ .*Forty-two, as ever\. +│", text), text
         assert re.search(r"│ 2 bo +Generating… ", text), text
@@ -69,18 +69,18 @@ def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home:
         window.type("\x03")
         assert window.leave() == INTERRUPTED
         assert frames(window) == 0
-        assert "◆ new answer agent1.1" in window.everything
+        assert "◆ 1st answer" in window.everything
         assert happened(only_child(home.work / ".massgen" / "massgen_logs"), "run_cancelled")
 
 
 def test_a_whole_run_leaves_its_events_and_the_answer_and_no_frame(home: TempHome) -> None:
     with terminal(home, "--config", "@examples/scripted", "Rewrite it?", size=(120, 40)) as window:
-        window.wait_for("Coordination Round 1")
-        window.wait_for("★ wins with agent2.2")
+        window.wait_for("Coordination Round 2")
+        window.wait_for("★ wins with bo's 2nd answer")
         assert window.leave() == 0
         text = window.everything
         assert frames(window) == 0
-        assert "votes for agent2.2: With the comparison in shadow mode" in text
+        assert "votes for bo's 2nd answer: With the comparison in shadow mode" in text
         assert "Every step is small and can be undone" in text
         assert window.echoes
 
@@ -102,7 +102,7 @@ def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
 def test_r_shows_the_whole_coordination_history_and_the_run_goes_on(home: TempHome) -> None:
     with watched(home) as window:
         window.type("r")
-        window.wait_for("Coordination history", "round 1 starts", "new answer agent1.1: Forty-two", "End: running")
+        window.wait_for("Coordination history", "round 1 starts", "1st answer: Forty-two", "End: running")
         window.wait_until(lambda text: FRAME in text.partition("End: running")[2])
         window.type("\x03")
         assert window.leave() == INTERRUPTED
@@ -149,17 +149,17 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
     steps = ({"answer": "Forty-one."}, {"answer": "Forty-two."}, {"vote": "own", "reason": "It is *sure*."})
     config = home.config("keys", agent("ada", *steps), agent("bo", {"answer": "Six."}, HANG))
     with terminal(home, "--config", config, "What?", size=(100, 30)) as window:
-        window.wait_for("ada ✓ votes for agent1.2")
+        window.wait_for("ada ✓ votes for ada's 2nd answer")
         window.type("v")
-        window.wait_for("Votes so far", "✓ ada votes for its own answer (agent1.2): It is sure.")
+        window.wait_for("Votes so far", "✓ ada votes for its own 2nd answer: It is sure.")
         window.type("c1")
-        window.wait_for("Compare ada with the number of")
+        window.wait_for("Compare ada with: type the number of")
         window.type("1")
-        window.wait_for("Difference: ada (agent1.1) → ada (agent1.2)", "-Forty-one.", "+Forty-two.", "1-2 follow")
+        window.wait_for("Difference: ada's 1st answer → ada's 2nd answer", "-Forty-one.", "+Forty-two.", "1-2 follow")
         window.type("fx")
         window.wait_for("1-2 follow", absent="Finish now")
         window.type("f")
-        window.wait_for("Finish now with the answers there are?")
+        window.wait_for("Finish now with the existing answers?")
         window.type("f")
         assert window.leave() == 0
         text = window.everything
@@ -177,7 +177,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
     with watched(home) as window:
         (run_id,) = re.findall(r"run-\w+", run_command(home, SERVER_MODULE, "runs").stdout)
         with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
-            other.wait_for("Question: What is it?", "◆ new answer agent1.1: Forty-two", "1 of 2 have answered")
+            other.wait_for("Question: What is it?", "◆ 1st answer: Forty-two", "1 of 2 have answered")
             other.wait_for("1-2 follow", "Ctrl+C leave")
             other.type("s")
             other.wait_for("To the team: ▏")
@@ -186,7 +186,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
             window.wait_for("message to the team: Mind the rests")
             other.type("\x03")
             assert other.leave() == STOPPED
-            assert "The run goes on" in other.everything
+            assert "The run continues" in other.everything
             assert frames(other) == 0
             assert other.echoes
         assert "Generating…" in window.text
@@ -203,14 +203,17 @@ def test_in_plain_sentences_there_are_no_signs_and_no_escapes(home: TempHome) ->
         assert window.leave() == 0
         assert b"\x1b" not in window.bytes
         assert not set("┌│└─◆✓✗★≠•…") & set(window.everything.replace("…", ""))
-        assert "cleo disagrees and votes for its own answer (agent3.1): The tests come first" in window.everything
+        assert "cleo disagrees and votes for its own 1st answer: The tests come first" in window.everything
 
 
 def test_a_mentioned_file_is_given_to_the_agents_and_images_and_other_places_are_refused(home: TempHome) -> None:
     (home.work / "notes.txt").write_text("remember\n")
     (home.work / "shot.png").write_bytes(b"\x89PNG")
     config = home.config("one", agent("ada", {"answer": "read"}))
-    for mention, told in (("@shot.png", "@shot.png is an image"), ("@/etc/hosts", "@/etc/hosts: only what is in ")):
+    for mention, told in (
+        ("@shot.png", "@shot.png is an image"),
+        ("@/etc/hosts", "@/etc/hosts: you can only name files in "),
+    ):
         with terminal(home, "--config", config, f"See {mention}", TERM="dumb") as window:
             assert window.leave() == 1
             assert told in window.everything
@@ -229,7 +232,7 @@ def test_a_changed_window_leaves_no_frame_behind(home: TempHome, resizing: Resiz
         for columns, rows in [(96, 24), (92, 24), (88, 24), (60, 24), (90, 12), (40, 20), (120, 40), (80, 24)]:
             window.resize(columns, rows)
             window.wait_until(lambda _: _framed(window) and frames(window) == 1 and _rests(window, resizing))
-        assert window.everything.count("◆ new answer agent1.1") == 1, "what stood above the frame is gone"
+        assert window.everything.count("◆ 1st answer") == 1, "what stood above the frame is gone"
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -317,7 +320,7 @@ def test_a_terminal_that_can_do_nothing_gets_plain_lines(home: TempHome) -> None
     with terminal(home, "--config", "@examples/scripted", "Rewrite it?", TERM="dumb") as window:
         assert window.leave() == 0
         assert b"\x1b" not in window.bytes
-        assert "votes for agent2.2" in window.everything
+        assert "votes for bo's 2nd answer" in window.everything
 
 
 async def test_what_a_model_writes_can_do_nothing_to_the_terminal(home: TempHome, aimock: Aimock) -> None:
@@ -330,7 +333,7 @@ async def test_what_a_model_writes_can_do_nothing_to_the_terminal(home: TempHome
     with terminal(home, "--config", config, "What?") as window:
         window.wait_for("Calm. ]0;owned")
         window.type("r")
-        window.wait_for("what happened", "new answer agent1.1: Calm.")
+        window.wait_for("what happened", "1st answer: Calm.")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
         for harmful in (b"\x1b]0;owned", b"\x1b[2J", "\u202e".encode(), "\x9b".encode()):

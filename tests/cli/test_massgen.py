@@ -305,7 +305,7 @@ def test_an_answer_that_cannot_be_printed_is_an_error_that_says_where_it_is(home
     done = in_shell(home, line)
     assert done.returncode == EXECUTION_ERROR
     *_, error = done.stderr.splitlines()
-    assert error.startswith("ERROR disk_full: standard output cannot be written: No space left on device; ")
+    assert error.startswith("ERROR disk_full: cannot write to standard output: No space left on device; ")
     (answer,) = [line.removeprefix("Answer ") for line in done.stderr.splitlines() if line.startswith("Answer ")]
     assert Path(answer).read_text().startswith("Neither")
 

@@ -31,9 +31,9 @@ def config(text: str | bytes, told: str) -> Mistake:
 
 MISTAKES = {
     # the question
-    "no question in it": Mistake("massgen ''", 1, 'the question is empty: massgen "your question"'),
+    "no question in it": Mistake("massgen ''", 1, 'the question is empty; ask one: massgen "your question"'),
     "only blanks": Mistake("massgen --model scripted/x '  '", 1, 'massgen "your question"'),
-    "a file as question": Mistake("massgen notes.md", 1, "massgen - < notes.md asks", {"notes.md": "hello"}),
+    "a file as question": Mistake("massgen notes.md", 1, "massgen - < notes.md", {"notes.md": "hello"}),
     "not quoted": Mistake("massgen what is love", 1, "massgen 'what is love'"),
     # options
     "--verbose": Mistake("massgen --verbose q", 1, "did you mean '--debug'?"),
@@ -42,22 +42,26 @@ MISTAKES = {
     "--web": Mistake("massgen --web", 1, "`massgen web` shows runs in a browser"),
     "--api-key": Mistake("massgen --api-key sk-1 q", 1, "export OPENAI_API_KEY=..."),
     "one hyphen": Mistake("massgen -model gpt-5 q", 1, "did you mean '--model'?"),
-    "a long dash": Mistake("massgen \N{EM DASH}model gpt-5 q", 1, "options with two hyphens: --model"),
-    "a config of another name": Mistake("massgen --config t.yml q", 1, "did you mean t.yaml?", {"t.yaml": TEAM}),
-    "its directory": Mistake("massgen --config c q", 1, "is a directory; did you mean c/t.yaml?", {"c/t.yaml": TEAM}),
+    "a long dash": Mistake("massgen \N{EM DASH}model gpt-5 q", 1, "options start with two hyphens: --model"),
+    "a config of another name": Mistake("massgen --config t.yml q", 1, "Did you mean t.yaml?", {"t.yaml": TEAM}),
+    "its directory": Mistake(
+        "massgen --config c q", 1, "not a directory: c. Did you mean c/t.yaml?", {"c/t.yaml": TEAM}
+    ),
     "models with blanks": Mistake(
-        "massgen --models gpt-5 claude-x q", 1, "the models go together, with commas: --model gpt-5,claude-x"
+        "massgen --models gpt-5 claude-x q", 1, "separate several models by commas: --model gpt-5,claude-x"
     ),
     "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: --backend openai"),
     "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "it is a model: openai/gpt-5"),
     "a model's last name": Mistake("massgen --model opus q", 1, "did you mean claude-opus-"),
-    "too few agents": Mistake("massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number, 0 or more"),
+    "too few agents": Mistake(
+        "massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number of at least 0"
+    ),
     "too many agents": Mistake("massgen --model scripted/x --num-agents 99 q", 1, "a team has 1 to 10 agents, not 99"),
     "dollars with their sign": Mistake("massgen --max-usd '$5' q", 1, "such as 2.50"),
-    "no config": Mistake("massgen --validate", 1, "no config is used here, .*; `massgen init` makes one"),
-    "no interrupted run": Mistake("massgen --resume", 1, "no run of this directory is interrupted"),
+    "no config": Mistake("massgen --validate", 1, "no config here, .*; create one with `massgen init`"),
+    "no interrupted run": Mistake("massgen --resume", 1, "this directory has no interrupted run"),
     # verbs
-    "login": Mistake("massgen login", 1, "`massgen doctor` says which keys are set"),
+    "login": Mistake("massgen login", 1, "`massgen doctor` shows which keys are set"),
     "list": Mistake("massgen list", 1, "`massgen runs` lists runs"),
     "ls": Mistake("massgen-mcp ls", 64, "`massgen runs` lists runs"),
     "logs": Mistake("massgen-mcp logs run-x", 64, "massgen result ID --view full"),
@@ -67,7 +71,7 @@ MISTAKES = {
     "half a client": Mistake("massgen install claude", 64, "did you mean 'claude-code'?"),
     "a state of others": Mistake("massgen runs --state done", 64, "there are: queued, running"),
     # one word near a verb, or a file that is not there: no one is to pay for that
-    "docter": Mistake("massgen docter", 1, "did you mean: massgen doctor; to ask it all the same: massgen -- docter"),
+    "docter": Mistake("massgen docter", 1, "did you mean: massgen doctor; to ask it anyway: massgen -- docter"),
     "statu": Mistake("massgen statu", 1, "did you mean: massgen status"),
     "reslt": Mistake("massgen reslt", 1, "did you mean: massgen result"),
     "aply": Mistake("massgen aply", 1, "did you mean: massgen apply"),
@@ -76,14 +80,16 @@ MISTAKES = {
     "a word before an id": Mistake("massgen stauts run-7f3a", 1, "did you mean: massgen status run-7f3a"),
     "a word before a file": Mistake("massgen valdate t.yaml", 1, "did you mean: massgen validate t.yaml"),
     "a verb in quotation marks": Mistake("massgen 'status run-7f3a'", 1, "massgen status run-7f3a"),
-    "an id alone": Mistake("massgen run-7f3a", 1, "is the id of a run: massgen result run-7f3a"),
-    "a verb after an option": Mistake("massgen --json runs", 1, "verbs come first: massgen runs"),
-    "config alone": Mistake("massgen config", 1, "`massgen init` sets one up"),
+    "an id alone": Mistake("massgen run-7f3a", 1, "is the id of a run; show it with: massgen result run-7f3a"),
+    "a verb after an option": Mistake("massgen --json runs", 1, "put it first: massgen runs"),
+    "config alone": Mistake("massgen config", 1, "`massgen init` creates a config"),
     "update": Mistake("massgen update", 1, "`uv tool upgrade massgen-mcp`"),
-    "quit": Mistake("massgen quit", 1, "nothing to leave"),
+    "quit": Mistake("massgen quit", 1, "no conversation to leave"),
     "mcp": Mistake("massgen-mcp mcp", 64, "`massgen install CLIENT` adds it to a client"),
     "cost": Mistake("massgen costs", 1, "`massgen stats` shows what runs have cost"),
-    "a file that is not there": Mistake("massgen question.md", 1, "massgen - < question.md asks what is in one"),
+    "a file that is not there": Mistake(
+        "massgen question.md", 1, "To ask the question in a file: massgen - < question.md"
+    ),
     "a place that is not there": Mistake("massgen docs/plan", 1, "massgen -- docs/plan"),
     "an example of another name": Mistake("massgen @exampels/x", 1, "massgen --config @examples/NAME"),
     "an example and a question": Mistake("massgen @exampels/x 'is it?'", 1, "massgen --config @examples/NAME 'is it?'"),
@@ -91,7 +97,7 @@ MISTAKES = {
     "review our plan": Mistake(
         "massgen review our plan for the move",
         2,
-        "as a question: massgen -- 'review our plan for the move'; as the verb: massgen help review",
+        "to ask it as a question: massgen -- 'review our plan for the move'; for the verb: massgen help review",
     ),
     "watch the paint": Mistake("massgen watch the paint dry", 64, "massgen -- 'watch the paint dry'"),
     "start a company": Mistake("massgen start a new company", 1, "massgen start 'a new company'"),
@@ -104,35 +110,33 @@ MISTAKES = {
     "--context": Mistake("massgen --context . q", 1, "massgen start QUESTION"),
     "--write": Mistake("massgen --write . q", 1, "context_paths: [{path: ., permission: write}]"),
     "--format": Mistake("massgen --format json q", 1, "--json prints JSON"),
-    "--temperature": Mistake("massgen --temperature 1 q", 1, "a config has it, under backend of an agent"),
-    "--max-tokens": Mistake("massgen --max-tokens 9 q", 1, "a config has it, under backend of an agent"),
+    "--temperature": Mistake("massgen --temperature 1 q", 1, "set it in a config, under an agent's `backend`"),
+    "--max-tokens": Mistake("massgen --max-tokens 9 q", 1, "set it in a config, under an agent's `backend`"),
     "--team": Mistake("massgen --team t.yaml q", 1, "did you mean '--config'?"),
     "--force": Mistake("massgen --force q", 1, "did you mean '--yes'?"),
     "--transport": Mistake("massgen --transport http q", 1, "`massgen serve` has it"),
-    "a team twice": Mistake("massgen -c t.yaml -m gpt-5 q", 1, "--config names a team of its own"),
+    "a team twice": Mistake("massgen -c t.yaml -m gpt-5 q", 1, "--config already names the team"),
     "no value for -o": Mistake("massgen -o", 1, "--output needs FILE"),
     "no dollars": Mistake("massgen --max-usd 0 q", 1, "expected an amount in US dollars, such as 2.50"),
-    "no question for --quiet": Mistake("massgen -q", 1, "about one question; write it in quotation marks"),
-    "no session": Mistake("massgen --session nosuch q", 1, "`massgen runs --sessions` shows them"),
+    "no question for --quiet": Mistake("massgen -q", 1, "need a question; write it in quotation marks"),
+    "no session": Mistake("massgen --session nosuch q", 1, "`massgen runs --sessions` lists the sessions"),
     "no question to start": Mistake("massgen start", 1, "write it in quotation marks"),
     # verbs
-    "no run here": Mistake("massgen result", 3, "no run was started in .*; `massgen runs` lists all"),
-    "latest of none": Mistake("massgen status latest", 3, "no run was started in .*; `massgen runs` lists all"),
+    "no run here": Mistake("massgen result", 3, "no run was started in .*`massgen runs` lists all runs"),
+    "latest of none": Mistake("massgen status latest", 3, "no run was started in .*`massgen runs` lists all runs"),
     "no such run": Mistake("massgen watch nosuch", 3, "there is no run 'nosuch'.* lists them"),
-    "apply what": Mistake("massgen apply", 64, "apply needs ID; `massgen runs` lists"),
-    "cancel what": Mistake("massgen cancel", 64, "cancel needs ID; `massgen runs` lists"),
-    "resume what": Mistake("massgen resume", 64, "resume needs ID; `massgen runs` lists"),
+    "apply what": Mistake("massgen apply", 64, "apply needs a run's ID; `massgen runs` lists"),
+    "cancel what": Mistake("massgen cancel", 64, "cancel needs a run's ID; `massgen runs` lists"),
+    "resume what": Mistake("massgen resume", 64, "resume needs a run's ID; `massgen runs` lists"),
     "too short to apply": Mistake("massgen apply x", 3, "at least 4 characters of the id"),
     "answer nothing": Mistake("massgen answer", 64, "TEXT is missing: massgen answer TEXT"),
     "no verdict": Mistake("massgen mark run-7f3a", 64, "right or wrong"),
-    "no number of dollars": Mistake("massgen raise-budget run-abcd lots", 64, "USD: expected a number, 0 or more"),
+    "no number of dollars": Mistake("massgen raise-budget run-abcd lots", 64, "USD: expected a number of at least 0"),
     "--vew": Mistake("massgen result --vew votes", 64, "did you mean '--view'?"),
-    "an option of no verb": Mistake("massgen runs --nope", 64, "`massgen help runs` lists those that there are"),
-    "page and view": Mistake("massgen result --page --view votes", 64, "does not go with --view or --agent"),
+    "an option of no verb": Mistake("massgen runs --nope", 64, "`massgen help runs` lists its options"),
+    "page and view": Mistake("massgen result --page --view votes", 64, "leave --view and --agent out"),
     "a time that is none": Mistake("massgen wait --timeout soon", 64, "--timeout: expected a number"),
-    "a day that is none": Mistake(
-        "massgen stats --since yesterday", 64, "such as 2026-11-21, or a time ago such as 36h"
-    ),
+    "a day that is none": Mistake("massgen stats --since yesterday", 64, "such as 2026-11-21, or a period such as 36h"),
     "an age that is none": Mistake("massgen prune --older-than -1", 64, "--older-than: expected a number"),
     "a client of another name": Mistake("massgen install cursr", 64, "did you mean 'cursor'?"),
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
@@ -143,14 +147,16 @@ MISTAKES = {
         "massgen eval @questions -c t.yaml", 1, "--against is missing: massgen eval --configs"
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
-    "no config here": Mistake("massgen validate", 1, "no config is used here, .*; `massgen init` makes one"),
-    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "name a YAML file or @examples/NAME"),
+    "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
+    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "Name a YAML file or @examples/NAME"),
     "a variable as model": config(
         "agents: [{backend: {type: openai, model: '${MODEL}'}}]", "t.yaml:1: .*variables are not replaced here; write"
     ),
     "no commit": Mistake("massgen review", 2, "this repository has no commit", {".git/": ""}),
-    "no remote": Mistake("massgen review --pr 7", 2, "no remote `origin`; `git remote add origin URL`", {".git": ""}),
-    "no batch": Mistake("massgen batch", 1, "batch needs a FILE: massgen batch QUESTIONS.jsonl"),
+    "no remote": Mistake(
+        "massgen review --pr 7", 2, "no remote `origin`; add one with `git remote add origin URL`", {".git": ""}
+    ),
+    "no batch": Mistake("massgen batch", 1, "batch needs a file of questions: massgen batch QUESTIONS.jsonl"),
     # configs
     "empty": config("", "expected a mapping with the key 'agents'; `massgen --init` writes one"),
     "TOML": config('[agents]\nid = "a"\n', "t.yaml:2: .*; a config is YAML: after each key a colon"),
@@ -185,7 +191,7 @@ MISTAKES = {
     "--base": Mistake("massgen review --base main", 2, "did you mean '--branch'?"),
     "a branch of another name": Mistake("massgen review --branch mian", 2, "did you mean 'main'?", {".git": ""}),
     "a branch that is not there": Mistake("massgen review --branch x", 2, "branches here: main", {".git": ""}),
-    "a diff without its option": Mistake("massgen review a.diff", 2, "--diff a.diff if it is a file"),
+    "a diff without its option": Mistake("massgen review a.diff", 2, "--diff a.diff for a file"),
     "no JSON": Mistake("massgen batch q.txt", 1, f"q.txt:1: {OBJECT}", {"q.txt": "what is a\n"}),
     "a list of JSON": Mistake("massgen batch q.json", 1, f"q.json:1: {OBJECT}", {"q.json": '[{"question": "a"}]'}),
     "no questions": Mistake("massgen batch q", 1, f"there is no question in it; {OBJECT}", {"q": "\n"}),

@@ -214,7 +214,7 @@ def test_a_team_that_never_answered_is_not_measured(home: TempHome, massgen: Mas
     for time in (1, 2):
         said = massgen("eval", "tasks.jsonl", "--teams", dead, "--against", one)
         assert said.code == 2, said.all
-        assert "nothing was measured of dead" in said.err
+        assert "dead has no successful run" in said.err
         lines = [json.loads(line) for line in (home.work / "tasks.eval.jsonl").read_text().splitlines()]
         assert sum(line["id"] == "dead/six" for line in lines) == time, "it is asked again"
 

@@ -97,12 +97,12 @@ def test_what_changes_a_run_asks_at_a_terminal_and_needs_an_id_elsewhere(home: T
     assert run(home, "-q", "-m", "scripted/x", "q")[0] == 0
     assert run(home, "mark", "right") == (
         64,
-        "ERROR invalid_arguments: mark needs ID; `massgen runs` lists the ids of runs\n",
+        "ERROR invalid_arguments: mark needs a run's ID; `massgen runs` lists them\n",
     )
     with terminal(home, "mark", "right") as window:
         window.wait_for(', completed: "q"', "Mark this run (y/n) [n]:")
         window.type("n\r")
-        window.wait_for("nothing was changed, as you said no")
+        window.wait_for("nothing changed, since you said no")
         assert window.leave() == 1
     with terminal(home, "mark", "right", "--yes") as window:
         window.wait_for("marked right")
@@ -135,7 +135,7 @@ def test_agents_never_get_write_access_to_the_home_directory(home: TempHome) -> 
     assert code == 1
     assert "is your home directory, of which agents get no copy; work in the directory of the project" in told
     with terminal(person, "-m", "scripted/x", "q") as window:
-        window.wait_for("runs would be kept here, in .massgen/.", "Go on here (y/n) [n]:")
+        window.wait_for("massgen would keep its runs here, in .massgen/.", "Go on here (y/n) [n]:")
         window.type("n\r")
         assert window.leave() == 4
 

@@ -78,7 +78,7 @@ def test_a_backend_alone_is_its_strongest_model_and_needs_its_key(home: TempHome
     assert done.returncode == 1
     assert "agent 'gemini-4-argon' needs GOOGLE_API_KEY or GEMINI_API_KEY" in done.stderr
     without = massgen(home, "--automation", "--backend", "groq", "q")
-    assert "name the model as well, with --model" in without.stderr
+    assert "also name the model, with --model" in without.stderr
 
 
 @pytest.mark.parametrize("backend", provider_names())
@@ -90,7 +90,7 @@ async def test_every_backend_has_a_model_of_its_own_or_asks_for_one(backend: str
             options, cwd=tmp_path, environ={**keys, "AZURE_OPENAI_ENDPOINT": "https://n.openai.azure.com"}
         )
     except MassgenError as error:
-        assert "name the model as well, with --model" in str(error)  # noqa: PT017 - either is right
+        assert "also name the model, with --model" in str(error)  # noqa: PT017 - either is right
     else:
         assert len(team.config.agents) == 1
 
@@ -135,29 +135,29 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 LEFT_OVER = {
-    "verb in quotation marks": ("'watch run-7f3a'", "is a verb in quotation marks: massgen watch run-7f3a"),
-    "run": ("run", 'run is no verb; leave the word out: massgen "your question"'),
-    "several words": ("what is x", "a question of several words has to be quoted: massgen 'what is x'"),
-    "batch without a file": ("batch", "batch needs a FILE"),
+    "verb in quotation marks": ("'watch run-7f3a'", "is a verb; leave the quotation marks out: massgen watch run-7f3a"),
+    "run": ("run", 'run isn\'t a verb; leave the word out: massgen "your question"'),
+    "several words": ("what is x", "put the question in quotation marks: massgen 'what is x'"),
+    "batch without a file": ("batch", "batch needs a file of questions"),
     "beginning": ("--out x q", "there is no option --out; did you mean '--output'?"),
-    "dash": ("-x", "a question that begins with - goes after --: massgen -- "),
+    "dash": ("-x", "put -- before a question that starts with -: massgen -- "),
     "nothing": ("--model= q", "--model: the value is empty"),
     "no value": ("--models", "--model needs MODEL,..."),
     "value": ("--quiet=yes q", "--quiet takes no value"),
     "number": ("--model a --num-agents x q", "--num-agents: expected a whole number"),
-    "place": ("--json runs", "runs is a verb, and verbs come first: massgen runs"),
-    "missing": ("cancel", "needs ID; `massgen runs` lists the ids of runs\n"),
+    "place": ("--json runs", "runs is a verb; put it first: massgen runs"),
+    "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        "there is no place for all\nas a question: massgen -- 'runs all'; as the verb: massgen help runs",
+        "there is no place for all\nto ask it as a question: massgen -- 'runs all'; for the verb: massgen help runs",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",
-        "nothing.yaml is a config and no question: massgen --config nothing.yaml --trust 'Is it sound?'",
+        "nothing.yaml is a config, not a question; use it with: massgen --config nothing.yaml --trust 'Is it sound?'",
     ),
     "config alone": ("@examples/scripted", 'massgen --config @examples/scripted "your question"'),
-    "digest": ("--trust sha256:abc q", "--trust: expected sha256: and 64 hexadecimal digits, or no value"),
-    "both": ("result x --view votes --agent a", "--agent shows the answer of one agent"),
+    "digest": ("--trust sha256:abc q", "--trust: expected sha256: followed by 64 hexadecimal digits, or no value"),
+    "both": ("result x --view votes --agent a", "--agent shows one agent's answer"),
 }
 
 
@@ -173,8 +173,8 @@ def test_a_wrong_command_line_is_told_in_plain_words(line: str, told: str, capsy
 
 MEANT: dict[str, tuple[Sequence[str], str]] = {
     "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
-    "two words": (["two", "words"], "a question of several words has to be quoted: massgen 'two words'"),
-    "config": (["--config", "three_agnts", "q"], "did you mean @examples/three_agents?"),
+    "two words": (["two", "words"], "put the question in quotation marks: massgen 'two words'"),
+    "config": (["--config", "three_agnts", "q"], "Did you mean @examples/three_agents?"),
     "model": (["--model", "gpt5", "q"], "did you mean gpt-5?"),
     "model of one's own": (["--model", "llama3", "q"], "did you mean ollama/llama3?"),
     "provider": (["--backend", "olama", "q"], "did you mean 'ollama'?"),
@@ -299,9 +299,9 @@ def test_a_file_that_no_agent_is_shown_is_told(home: TempHome) -> None:
     asked = "Is @gone.txt as good as @here.md, @you.know?"
     done = massgen(home, "--automation", "--model", "scripted/x", asked)
     assert [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")] == [
-        "NOTE: @gone.txt: there is no such file here",
-        "NOTE: @here.md: agents get the word alone; name it under context_paths",
-        "NOTE: @you.know: there is no such file here",
+        "NOTE: @gone.txt: this file does not exist here",
+        "NOTE: @here.md: agents only see its name; to let them read it, name it under context_paths",
+        "NOTE: @you.know: this file does not exist here",
     ]
     piped_in = piped(home, asked.encode(), "--automation", "--model", "scripted/x", "-")
     assert b"NOTE: " not in piped_in.stdout
@@ -316,8 +316,8 @@ def test_the_question_may_come_from_standard_input(home: TempHome) -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "standard input had no question"),
-        (b"a\xff", "not valid UTF-8"),
+        (b"", "standard input was empty"),
+        (b"a\xff", "isn't valid UTF-8"),
         (b"\xc3\xb6" * 3_000_000, "at most 1000000"),
     ],
     ids=["nothing", "no text", "too much"],
@@ -345,7 +345,7 @@ def test_a_pipe_gets_the_answer_alone_and_what_people_read_is_on_standard_error(
     assert followed.stderr.startswith(team), followed.stderr
     assert "at most $10.00 and 30 minutes" in followed.stderr
     for told in (
-        "x: new answer agent1.1: x's answer",
+        "x: 1st answer: x's answer",
         " votes for ",
         "Cost ",
         "Files ",
@@ -413,7 +413,7 @@ def test_debug_tells_everything_and_leaves_standard_output_as_it_is(home: TempHo
     done = massgen(home, "--automation", "--debug", "--model", "scripted/x", "What?")
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 14
-    assert " | DEBUG | agent_a: x replied" in done.stderr
+    assert " | DEBUG | x: x replied" in done.stderr
     (run,) = (home.work / LOGS).iterdir()
     log = (run / "massgen_debug.log").read_text()
     for told in ("run_started", "question: What?", "model_replied", "new_answer", "run_completed"):
@@ -468,7 +468,7 @@ def test_a_config_of_notify_alone_is_valid_without_a_team(home: TempHome) -> Non
     own.write_text("notify: [notify-send, it ended]\n")
     person = home.with_variables(MASSGEN_CONFIG_HOME=str(own.parent))
     done = massgen(person, "--validate", str(own))
-    assert (done.returncode, done.stdout) == (0, f"OK: {own}: notify (notify-send 'it ended'), and no team\n")
+    assert (done.returncode, done.stdout) == (0, f"OK: {own}: it has notify (notify-send 'it ended') and no team\n")
     other = own.rename(home.work / "other.yaml")
     assert "only your own config" in massgen(person, "--validate", str(other)).stderr
 

@@ -73,7 +73,7 @@ def test_over_https_the_persons_credential_helper_is_asked(person: TempHome, tmp
         subprocess.run([*own, "--unset", "credential.helper"], check=True)
         refused = run_command(person, COMMAND_MODULE, "review", "--pr", "7", "--dry-run")
         assert refused.returncode == 2
-        assert "pull request 7 cannot be fetched from" in refused.stderr
+        assert "cannot fetch pull request 7 from" in refused.stderr
 
 
 def test_over_ssh_the_persons_own_command_and_agent_are_used(person: TempHome, tmp_path: Path) -> None:

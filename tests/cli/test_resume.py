@@ -136,10 +136,10 @@ def test_the_chat_goes_on_with_a_killed_turn_which_counts_from_then_on(home: Tem
         window.say("r")
         window.wait_for("End: completed (", READY)
         window.say("/resume")
-        window.wait_for("no run of this directory is interrupted", READY)
+        window.wait_for("this directory has no interrupted run", READY)
         window.say("/q")
         assert window.leave() == 0
-        assert f"Going on with {session.name}: 0 turns so far." in window.everything
+        assert f"Continuing {session.name}: 0 turns so far." in window.everything
     assert_paid_once(directory, before)
     assert turn_of(session, 1)["state"] == "completed"
     assert (session / "turn_1" / "answer.txt").read_text().startswith("word word")
@@ -179,7 +179,7 @@ def test_a_turn_that_a_runner_brought_to_its_end_counts_when_its_session_is_open
     run_id = str(the_only_run(home)["run_id"])
     resumed = run_command(home, SERVER_MODULE, "resume", run_id)
     assert resumed.returncode == 0, resumed.stderr
-    assert resumed.stdout in (f"{run_id}: it continues in the background now\n", f"{run_id}: running\n")
+    assert resumed.stdout in (f"{run_id}: the run continues in the background\n", f"{run_id}: running\n")
     assert run_command(home, SERVER_MODULE, "wait", run_id, "--timeout", "60").returncode == 0
     assert not [*session.iterdir()], "a turn is written down when it has ended"
     assert massgen(home, "--list-sessions").stdout.endswith(f"  1 turn   {QUESTION}\n")
@@ -210,7 +210,7 @@ def test_what_a_person_says_after_a_kill_is_heard_like_what_was_said_before(home
     with terminal(home, "--resume", run_id) as window:
         window.wait_for("Complete ✓", "Generating…")
         window.type("r")
-        window.wait_for("what happened", "new answer agent1.1: Forty-two.")
+        window.wait_for("what happened", "1st answer: Forty-two.")
         window.type("ssecond")
         window.wait_for("To the team: second▏")
         window.type("\r")
@@ -256,7 +256,7 @@ def test_only_interrupted_runs_of_the_store_and_of_this_directory_are_offered(ho
     shutil.copytree(directory, elsewhere.work / ".massgen" / "massgen_logs" / directory.name)
     with terminal(elsewhere, "--config", "@examples/scripted") as window:
         window.say("/resume")
-        window.wait_for("no run of this directory is interrupted", READY)
+        window.wait_for("this directory has no interrupted run", READY)
         assert "was interrupted" not in window.everything
     assert run_command(home, SERVER_MODULE, "prune", run_id).returncode == 0
     with terminal(home, "--config", "@examples/scripted") as window:
@@ -276,7 +276,7 @@ def test_a_run_that_cannot_be_continued_here_is_refused_with_the_command_that_he
         assert running.wait(timeout=60) == INTERRUPTED
     ended = massgen(home, "--resume", run_id)
     assert ended.returncode == CONFIG_ERROR
-    assert "is cancelled; only an interrupted run can be continued" in ended.stderr
+    assert "is cancelled; you can only continue an interrupted run" in ended.stderr
     assert "unknown_run" in massgen(home, "--resume", "run-nobody").stderr
     for more in (["What?"], ["--config", "@examples/scripted"], ["--no-logs"], ["--session-id", "session_1"]):
         wrong = massgen(home, "--resume", run_id, *more)

@@ -124,12 +124,12 @@ async def test_files_without_a_changed_line_count_as_changed_and_text_hidden_by_
         assert "+ALSO HIDDEN" in ada.asked[0]
         assert "secret-of-mine" not in ada.asked[0]
         assert report["notes"] == [
-            "without 1 untracked file that may not be read: .env",
-            "reviewers saw the names alone of 1 binary file: logo.png",
+            "without 1 untracked file that agents may not read: .env",
+            "reviewers saw only the names of 1 binary file: logo.png",
         ]
         (home.work / "run.sh").write_bytes(b"rm -rf ~ # \0\n")
         report = await reviewed(home, "--config", config, diff=None, code=2)
-    assert report["unclear"] == ["the text of 1 file could not be read: run.sh"]
+    assert report["unclear"] == ["could not read the text of 1 file: run.sh"]
 
 
 def test_only_a_line_feed_ends_a_line_of_a_diff(home: TempHome) -> None:
@@ -189,7 +189,7 @@ async def test_a_script_that_shows_it_proves_it_in_the_working_tree(home: TempHo
         report = await reviewed(home, "--config", config, "--fail-on", "proven", diff=None, code=1)
         assert [one["status"] for one in report["findings"]] == ["proven"]
         assert report["findings"][0]["script"] == SHOWS
-        assert "A script showed it:\n\n```sh\n" in (home.work / "report.md").read_text()
+        assert "Shown by a script:\n\n```sh\n" in (home.work / "report.md").read_text()
         text = await reviewed(home, "--config", config, "--fail-on", "proven", "--text-only", diff=None, code=0)
         assert [one["status"] for one in text["findings"]] == ["unproven"], "nothing was run"
         (home.work / "shop.py").write_text(BEFORE + "\n# better\n")
@@ -224,7 +224,7 @@ async def test_a_file_is_named_as_the_change_names_it_and_what_is_no_change_is_n
     (home.work / "change.diff").write_text('{"message": "Not Found"}')
     done = await anyio.to_thread.run_sync(lambda: run_command(home, COMMAND_MODULE, "review", "--diff", "change.diff"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "this is no unified diff" in done.stderr
+    assert "this isn't a unified diff" in done.stderr
 
 
 BINARY = "diff --git a/{0} b/{0}\nindex 1..2 100644\nBinary files a/{0} and b/{0} differ\n"
@@ -235,13 +235,13 @@ def test_a_diff_of_which_a_part_is_missing_is_no_pass(home: TempHome) -> None:
     cases = {
         "": "the diff is empty",
         "\n\n": "the diff is empty",
-        half: "it ends in the middle of a hunk of shop.py: @@ -1,6 +1,6 @@ announces other lines than follow",
+        half: "it ends in the middle of a hunk of shop.py: @@ -1,6 +1,6 @@ announces a different number of lines",
         half + DIFF: "it ends in the middle of a hunk of shop.py",
         DIFF.replace("-1,6", "-1,5"): "it ends in the middle of a hunk of shop.py",
-        DIFF.partition("@@")[0]: "it names shop.py and shows no change of it",
-        DIFF.partition("---")[0]: "it names shop.py and shows no change of it",
-        DIFF.partition("@@")[0] + DIFF: "it names shop.py and shows no change of it",
-        "fatal: bad revision\n": "this is no unified diff",
+        DIFF.partition("@@")[0]: "it names shop.py but shows no change to it",
+        DIFF.partition("---")[0]: "it names shop.py but shows no change to it",
+        DIFF.partition("@@")[0] + DIFF: "it names shop.py but shows no change to it",
+        "fatal: bad revision\n": "this isn't a unified diff",
     }
     for diff, said in cases.items():
         (home.work / "change.diff").write_text(diff)
@@ -265,7 +265,7 @@ def test_a_diff_of_which_a_part_is_missing_is_no_pass(home: TempHome) -> None:
 async def test_a_text_that_the_diff_does_not_hold_leaves_it_unclear(home: TempHome) -> None:
     async with reviewing(home, ada=Reviewer(), bo=Reviewer()) as (config, _):
         report = await reviewed(home, "--config", config, diff=DIFF + BINARY.format("b.py"), code=2)
-    assert report["unclear"] == ["the text of 1 file could not be read: b.py"]
+    assert report["unclear"] == ["could not read the text of 1 file: b.py"]
     assert report["change"]["files"] == ["shop.py", "b.py"]
     sarif = json.loads((home.work / "report.sarif").read_text())
     assert sarif["runs"][0]["invocations"][0]["executionSuccessful"] is False
@@ -293,7 +293,7 @@ async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home
     async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
         report = await reviewed(home, "--config", config, diff=long, code=2)
     assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
-    assert report["notes"][0].startswith("the verdicts of bo do not count: Texts were shortened")
+    assert report["notes"][0].startswith("the verdicts of bo don't count: Texts were shortened")
     assert report["notes"][1] == "nobody decided on 1 finding"
 
 
@@ -308,7 +308,7 @@ async def test_a_change_that_is_too_long_for_the_models_is_reviewed_in_parts(hom
         report = await reviewed(home, "--config", config, diff=new + DIFF, code=1)
     assert report["unclear"] == []
     assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", "bo")] * 2
-    assert any("reviewed in" in note for note in report["notes"])
+    assert any("reviewed it in" in note for note in report["notes"])
     for reviewer in (ada, bo):
         read = "\n".join(reviewer.asked[1:])
         assert all(f"+# line {number} of" in read for number in range(3_000))
@@ -367,13 +367,13 @@ async def test_what_was_said_is_not_said_again_and_what_is_gone_is_named(home: T
         markdown = (home.work / "report.md").read_text()
         assert "### Is never used\n" in markdown
         assert "### Totals are too large" not in markdown
-        assert "### Said before, and still there\n\n- `shop.py:4`: Totals are too large" in markdown
+        assert "### Reported before and still there\n\n- `shop.py:4`: Totals are too large" in markdown
         (home.work / "report.json").write_text(json.dumps(report))
         fixed = moved.replace("+    return sum(prices) + 1\n", "+    return sum(prices) or 0\n")
         ada.finds = []
         report = await reviewed(home, "--config", config, "--previous", "report.json", diff=fixed, code=0)
     assert [one["title"] for one in report["gone"]] == ["Totals are too large"]
-    assert "### Gone: its line is not in the change any more\n" in (home.work / "report.md").read_text()
+    assert "### Gone: the change no longer contains its line\n" in (home.work / "report.md").read_text()
     assert {one["title"] for one in report["still"]} == {"Is never used", "Says too little"}
 
 
@@ -399,7 +399,7 @@ async def test_a_pull_request_is_fetched_and_never_checked_out(home: TempHome) -
         await reviewed(home, "--config", config, "--branch", "branch", diff=None, code=0)
         done = await anyio.to_thread.run_sync(lambda: run_command(home, COMMAND_MODULE, "review", "--pr", "8"))
     assert done.returncode == 2
-    assert "pull request 8 cannot be fetched" in done.stderr
+    assert "cannot fetch pull request 8" in done.stderr
     assert not (home.work / "hooked").exists()
 
 
@@ -411,9 +411,9 @@ async def test_a_dry_run_asks_nobody(home: TempHome) -> None:
         )
         assert (done.returncode, len(double.requests)) == (0, 0), done.stderr
     assert "1 file, +1 -1 lines" in done.stderr
-    assert done.stdout == f"{config}: 2 agents would review it; nobody was asked.\n"
+    assert done.stdout == f"{config}: 2 agents would review it. No model was asked.\n"
     nobody = run_command(home, COMMAND_MODULE, "review", "--dry-run")
-    assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "Nobody is there to review it")
+    assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "No agent can review it")
 
 
 # -- a hostile change -------------------------------------------------------------------------------------------------
@@ -515,9 +515,9 @@ async def test_sarif_has_the_shape_that_its_schema_wants(home: TempHome) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--config", "a.yaml", "--models", "scripted/x"], "--config names a team of its own"),
-        (["--diff", "-", "--pr", "3"], "--diff is the change itself"),
-        (["--output-file", "report.txt"], "its name ends with none of .md, .json, .sarif"),
+        (["--config", "a.yaml", "--models", "scripted/x"], "--config already names the team"),
+        (["--diff", "-", "--pr", "3"], "--diff already names the change"),
+        (["--output-file", "report.txt"], "the file name must end with one of .md, .json, .sarif"),
         (["--branch", "--all"], "--branch needs BASE"),
         (["--branch", "gone"], "this repository has no commit"),
         ([], "this repository has no commit"),

@@ -38,7 +38,7 @@ def project_config(home: TempHome) -> Path:
 def test_the_strongest_models_of_the_keys_are_two_enters_away(keyed: TempHome) -> None:
     with at_terminal(keyed, "--init") as person:
         person.expect("Keys in the environment: OPENAI_API_KEY\n")
-        person.expect("1. The strongest model of each key: openai/")
+        person.expect("1. The strongest model for each key: openai/")
         person.answer("Which [1]: ", "")
         person.answer("Which [1]: ", "")
         person.expect("Saved ")
@@ -58,7 +58,7 @@ def test_three_questions_make_a_team_that_may_read_the_directory(keyed: TempHome
         person.expect("   Enter takes openai/")
         person.answer("Models: ", "openai/m,nonsense")
         person.answer("Agents [2]: ", "")
-        person.expect("That does not work: model 'nonsense'")
+        person.expect("That doesn't work: model 'nonsense'")
         person.answer("Models: ", "openai/m,scripted/s")
         person.answer("Agents [2]: ", "3")
         person.answer("(y/n) [n]: ", "perhaps")
@@ -130,9 +130,9 @@ def test_the_first_question_at_a_terminal_sets_up_and_is_then_asked(home: TempHo
 
 def test_a_conversation_without_a_config_begins_with_what_is_here_or_sets_up_another_team(keyed: TempHome) -> None:
     with at_terminal(keyed) as person:
-        person.expect("There is no config yet, and none is needed.\n")
-        person.expect("Models that are here: openai/")
-        person.expect("1. Begin now, with the default team of the key that is set: openai/")
+        person.expect("You have no config yet, and you don't need one.\n")
+        person.expect("Available models: openai/")
+        person.expect("1. Start now with the default team of the key that is set: openai/")
         person.answer("Which [1]: ", "")
         person.expect("Team: default team of the key that is set")
         person.type("\x04")
@@ -167,7 +167,7 @@ def test_a_config_is_selected_from_a_list_by_a_part_of_its_name(home: TempHome) 
         assert "@examples/two_providers: " in listed
         assert "[set OPENAI_API_KEY, ANTHROPIC_API_KEY]" in listed
         person.type("agents\n")
-        person.expect("Please give a number from 1 to ")
+        person.expect("Type a number from 1 to ")
         person.answer("Which one [1]: ", "@examples/scripted")
         person.expect("Neither: replace it piece by piece.")
         assert person.leave() == 0

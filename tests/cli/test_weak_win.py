@@ -59,7 +59,7 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             ["votes"],
             ["tied"],
             f"1 of 2 agrees; the votes are tied; (ada|bo) disagrees: {REASON}",
-            "The votes are tied between ada's and bo's (agent1.1, agent2.1)",
+            "The votes are tied between ada's 1st answer and bo's 1st answer",
         ),
         (AGREED, 0, ["votes"], None, "all 3 agree", ""),
         (SAME, 0, ["votes"], None, f"2 of 3 agree; bo disagrees: {REASON}", ""),

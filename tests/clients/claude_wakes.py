@@ -34,7 +34,7 @@ class Model:
                 return Call("ToolSearch", SEARCH) if late else "The server is not connected yet."
             self._told = False
             self.delegated += 1
-            return Call("start_run", {"question": "Rewrite it, or mend it?", "config": self._config})
+            return Call("start_run", {"question": "Should we rewrite it or refactor it?", "config": self._config})
         if delivered(asked):
             return "I have heard the answer."
         self.idle += 1
@@ -54,7 +54,7 @@ def _team(place: Place) -> str:
 
 
 def _told_by(asked: Asked) -> str:
-    return "the hook" if "Its result, as get_result gives it" in asked.heard[-1] else "the task"
+    return "the hook" if "Its result, from get_result" in asked.heard[-1] else "the task"
 
 
 def show() -> None:

@@ -46,7 +46,7 @@ class Model:
     def __call__(self, asked: Asked) -> str | Call:
         newest = asked.heard[-1]
         if newest in self._teams:
-            return Call("start_run", {"question": "Rewrite it, or mend it?", "team": self._teams[newest]})
+            return Call("start_run", {"question": "Should we rewrite it or refactor it?", "team": self._teams[newest]})
         if ANSWER in newest:
             return HEARD
         self.idle += 1

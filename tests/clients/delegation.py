@@ -27,7 +27,10 @@ CLAUDE = "claude-sonnet-4-5"
 def _delegate(asked: Asked) -> str | Call:
     match len(asked.results):
         case 0:
-            return Call("start_run", {"question": "Rewrite it, or mend it?", "team": "scripted", "wait_seconds": 30})
+            return Call(
+                "start_run",
+                {"question": "Should we rewrite it or refactor it?", "team": "scripted", "wait_seconds": 30},
+            )
         case 1 if WINNER not in asked.results[0]:
             return Call("list_runs", {})
         case _:

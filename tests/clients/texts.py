@@ -67,7 +67,7 @@ class Delegates:
             next(iter(re.findall(r"run-[a-z2-7]{26}", self.read.get(step, ""))), "")
             for step in ("start_run", "start_run (the second)")
         )
-        question: dict[str, Any] = {"question": "Rewrite it, or mend it?"}
+        question: dict[str, Any] = {"question": "Should we rewrite it or refactor it?"}
         match STEPS[place]:
             case "start_run":
                 return Call("start_run", {**question, "team": self._teams[0]})

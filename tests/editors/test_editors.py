@@ -70,8 +70,8 @@ async def test_a_prompt_is_a_run_whose_story_stages_and_answer_are_told_and_whos
     assert ((path / "code").read_text(), (path / "more").read_text()) == ("new\n", "m\n")
     assert person.said().startswith("I changed it.\n\n---")
     story = person.said("agent_thought_chunk")
-    assert "solo: new answer agent1.1; 2 files changed" in story
-    assert "solo: votes for agent1.1" in story
+    assert "solo: 1st answer; 2 files changed" in story
+    assert "solo: votes for solo's 1st answer" in story
     plans = [[entry["status"] for entry in told["entries"]] for told in person.told("plan")]
     assert plans[0] == ["in_progress", "pending", "pending"]
     assert plans[-1] == ["completed"] * 3

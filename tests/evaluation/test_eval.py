@@ -202,7 +202,7 @@ async def test_ones_own_questions_are_asked_again_of_which_it_is_marked_what_is_
         ask = partial(run_command, home, COMMAND_MODULE, "--config", able, "--json")
         arguments = ["--from", "runs", "--teams", poor, "--against", able, "--json"]
         nothing = partial(run_command, home, COMMAND_MODULE, "eval", *arguments)
-        assert "`massgen mark ID right` marks one" in (await anyio.to_thread.run_sync(nothing)).stderr
+        assert "mark one with `massgen mark ID right`" in (await anyio.to_thread.run_sync(nothing)).stderr
         for item in items:
             done = await anyio.to_thread.run_sync(partial(ask, item.question))
             run_id = json.loads(done.stdout)["run_id"]
@@ -220,7 +220,7 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     )
     run = partial(run_command, home, COMMAND_MODULE, "eval")
     assert "name one model" in run("@questions", "--teams", config, "--against", config).stderr
-    assert "two have the same name" in run("@questions", "--teams", f"{config},{config}", "--against", "x").stderr
+    assert "two files have the same name" in run("@questions", "--teams", f"{config},{config}", "--against", "x").stderr
     for option in ("--items", "--samples", "--concurrency"):
         refused = run("@questions", "--teams", config, "--against", config, option, "0").stderr
         assert f"{option}: expected a number from 1 to 1000" in refused

@@ -62,7 +62,7 @@ def test_the_chat_offers_no_run_that_was_moved_and_says_where_it_is(homes: tuple
     here.verb("export", run_id, "--to", file)
     with terminal(here.home, "--config", "@examples/scripted") as window:
         window.say("/resume")
-        window.wait_for("no run of this directory is interrupted")
+        window.wait_for("this directory has no interrupted run")
         assert "was interrupted" not in window.everything
     resumed = run_command(here.home, COMMAND_MODULE, "--resume", run_id)
     assert (resumed.returncode, f"run {run_id} was moved to {file}" in resumed.stderr) == (1, True), resumed.stderr

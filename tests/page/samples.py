@@ -7,7 +7,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.view.reporting import write_report
 from tests.teams import Act, Ended, run_team
 
-QUESTION = "Rewrite it, or mend it?"
+QUESTION = "Should we rewrite it or refactor it?"
 
 HOSTILE = (
     "<script>alert(1)</script>",

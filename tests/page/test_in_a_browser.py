@@ -14,6 +14,7 @@ from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.page.document import DRAWING
 from massgen_mcp.runs.view.reporting import page_of
+from massgen_mcp.views.names import name_answer
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
 from tests.needs import needs
@@ -44,9 +45,9 @@ async def test_the_page_tells_the_answer_the_votes_the_dissent_and_the_cost(brow
         assert tab.js("document.querySelector('section strong').innerText") == "Neither"
         text = tab.text()
     assert "bo won 2 of 3 votes" in text
-    assert "Dissent: cleo for cleo agent3.1" in text
+    assert "Dissent: cleo for cleo's 1st answer" in text
     for answer in ended.of(AnswerSubmitted):
-        assert answer.label in text
+        assert name_answer(ended.snapshot, answer.label) in text
     for vote in ended.of(VoteCast):
         assert vote.reason in text
     assert "ada\n" in text
@@ -60,7 +61,7 @@ async def test_an_arrow_leads_to_the_very_answer_of_the_vote_and_is_dashed_when_
     with browser.tab(ended.directory.report) as tab:
         circles = tab.js(
             "Object.fromEntries([...document.querySelectorAll('g.go')].map(one => "
-            "[one.querySelector('title').textContent.split(': ')[1], +one.querySelector('circle').getAttribute('cx')]))"
+            "[one.querySelector('title').textContent, +one.querySelector('circle').getAttribute('cx')]))"
         )
         arrows = tab.js(
             "[...document.querySelectorAll('path.arrow')].map(one => "
@@ -68,7 +69,11 @@ async def test_an_arrow_leads_to_the_very_answer_of_the_vote_and_is_dashed_when_
         )
     began = ended.records[0].time
     expected = sorted(
-        [round(record.time - began, 3), circles[record.event.label], record.event.label == "agent1.1"]
+        [
+            round(record.time - began, 3),
+            circles[name_answer(ended.snapshot, record.event.label)],
+            record.event.label == "agent1.1",
+        ]
         for record in ended.records
         if isinstance(record.event, VoteCast)
     )
@@ -81,7 +86,7 @@ async def test_who_changed_its_mind_is_named_with_both_answers(browser: Browser,
     with browser.tab(ended.directory.report) as tab:
         told = tab.text()
         legend = str(tab.js("document.querySelector('.legend').innerText"))
-    assert "Changed their minds: ada from ada agent1.1 to bo agent2.2" in told
+    assert "Changed their minds: ada from ada's 1st answer to bo's 2nd answer" in told
     assert told.count("changed its mind") == 1, "nobody else did"
     assert "vote that a newer answer made void" in legend
     assert "tool or command" not in legend, "there was none"
@@ -102,12 +107,12 @@ async def test_every_moment_can_be_reached_by_keyboard_and_is_a_sentence(browser
             tab.press("ArrowRight", 39)
             assert tab.js("document.activeElement.getAttribute('aria-valuetext')")
             told.append(sentence(tab))
-        assert any("ada votes for agent1.1: Mine." in one for one in told)
-        assert any("bo new answer agent2.2; voids the votes of agent_a" in one for one in told)
-        assert any("bo wins with agent2.2" in one for one in told)
+        assert any("ada votes for ada's 1st answer: Mine." in one for one in told)
+        assert any("bo 2nd answer; voids the votes of ada" in one for one in told)
+        assert any("bo wins with bo's 2nd answer" in one for one in told)
         assert tab.js("document.querySelectorAll('.future').length") == 0
         tab.press("ArrowLeft", 37)
-        assert "completed with the answer of agent_b" in sentence(tab)
+        assert "completed with the answer of bo" in sentence(tab)
 
 
 async def test_replay_is_started_by_a_key_plays_to_the_end_and_stops(browser: Browser, tmp_path: Path) -> None:
@@ -134,7 +139,7 @@ async def test_two_answers_are_compared_word_by_word(browser: Browser, tmp_path:
             tab.js(f"{choice}.value = '{key}'; {choice}.dispatchEvent(new Event('change'))")
         words = "(tag) => [...document.querySelectorAll(`.compare + div ${tag}`)].map(one => one.innerText).join(' ')"
         assert (tab.js(f"({words})('del')"), tab.js(f"({words})('ins')")) == ("nine", "six - with tests")
-        assert "What changed against agent2.1" in tab.text()
+        assert "What changed against bo's 1st answer" in tab.text()
 
 
 async def test_what_each_agent_was_shown_is_told_ballot_by_ballot(browser: Browser, tmp_path: Path) -> None:
@@ -145,7 +150,8 @@ async def test_what_each_agent_was_shown_is_told_ballot_by_ballot(browser: Brows
     assert "Round 1: the question, no answers" in shown
     (ballot, *_) = [sent.ballot for sent in ended.of(RoundStarted, "agent_c") if sent.ballot]
     for entry in ballot:
-        assert re.search(rf"{entry.name} was \w+ {re.escape(entry.label)}", shown)
+        number = entry.label.rpartition(".")[2]
+        assert re.search(rf"{entry.name} was \w+'s {number}\w\w answer", shown)
 
 
 async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, tmp_path: Path) -> None:
@@ -187,8 +193,8 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "modified project/prices +1 " in text
     assert {"told", "price_7 = 8"} <= set(added)
     assert "</script><script>alert(1)</script>" in text
-    assert any("ada agent1.1" in one and "✗ 2 of 2 checks failed" in one for one in folded)
-    assert any("bo agent2.1 ★" in one and "2 files changed" in one and "✓ 2 checks passed" in one for one in folded)
+    assert any("ada's 1st answer" in one and "✗ 2 of 2 checks failed" in one for one in folded)
+    assert any("bo's 1st answer ★" in one and "2 files changed" in one and "✓ 2 checks passed" in one for one in folded)
     # Two answers, file by file: what both left as it was is not told.
     assert "project/check.sh\n\nChanged by the first alone." in compared
     assert re.search(r"price_7 = \W*9\W*8", compared)
@@ -196,7 +202,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "price_12" not in compared
     # Every check, on the unchanged files, of each answer, and of the final ones.
     told = text[text.index("an answer cannot win if another one passes a check that it fails") :]
-    assert "agent1.1 of ada could not win" in told
+    assert "ada's 1st answer could not win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
     assert "with its own versions of protected files: ✓ passed" in told
     assert "looked at the prices\nFAILED: price_20 is wrong" in told
@@ -215,7 +221,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     shared = page_of(ended.directory, ended.snapshot, None, {}, redacted=True).model_dump_json()
     for name in ("project", "prices", "price_20", "check.sh", "grep", "told", "script"):
         assert name not in shared
-    assert "checks of the files of agent1.1: check 1: failed, check 2: failed" in shared
+    assert "checks of the files of ada's 1st answer: check 1: failed, check 2: failed" in shared
 
 
 INVISIBLE = (
@@ -418,6 +424,6 @@ async def test_a_report_shows_everything_where_there_is_no_network(tmp_path: Pat
     with Browser.start(*cut_off) as alone, alone.tab(ended.directory.report) as tab:
         text = tab.text()
         assert "Neither: replace it piece by piece." in text
-        assert "Dissent: cleo for cleo agent3.1" in text
+        assert "Dissent: cleo for cleo's 1st answer" in text
         assert tab.js("document.querySelectorAll('g.go').length") == len(ended.of(AnswerSubmitted))
         assert tab.complaints() == []

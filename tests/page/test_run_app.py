@@ -57,7 +57,7 @@ class Stage:
     def start(self, *agents: dict[str, Any], **settings: Any) -> tuple[str, dict[str, Any]]:
         """Id of a run, and the result of the call that started it."""
         config = self.home.config("t", *agents, **settings)
-        result = self.host.call("start_run", question="Rewrite it, or mend it?", config=config)
+        result = self.host.call("start_run", question="Should we rewrite it or refactor it?", config=config)
         return result["structuredContent"]["run_id"], result
 
     def heard(self, kind: str) -> list[dict[str, Any]]:

@@ -250,7 +250,7 @@ def test_the_verb_accepts_lists_and_forgets(place: Scene) -> None:
     assert code == 0
     assert "  key: AWS_SECRET_ACCESS_KEY to http://stranger.example\n" in out
     digest = f"sha256:{hashlib.sha256(place.found.read_bytes()).hexdigest()}"
-    assert out.endswith(f"Accepted as it is now: {digest}\n")
+    assert out.endswith(f"Accepted in its current version: {digest}\n")
     (kept,) = (place.state / "trust").iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert not any(secret in kept.read_text() for secret in SECRETS.values())

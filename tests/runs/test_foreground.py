@@ -118,7 +118,7 @@ def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: T
         watch = [home.python, "-m", SERVER_MODULE, "watch", run_id]
         with subprocess.Popen(watch, env=home.environ, stdout=subprocess.PIPE, text=True) as watching:
             assert watching.stdout
-            assert any("agent_a: new answer agent1.1: early" in line for line in watching.stdout)
+            assert any("1st answer: early" in line for line in watching.stdout)
             assert run_command(home, SERVER_MODULE, "resume", run_id).stdout == f"{run_id}: running\n"
             run_command(home, SERVER_MODULE, "cancel", run_id)
             assert "cancelled" in watching.stdout.read()

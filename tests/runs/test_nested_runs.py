@@ -278,7 +278,7 @@ async def test_the_agents_read_status_and_log_of_a_run_and_nothing_beside_it(hom
     assert f"runs/{inner_id}/status.json" in status
     assert '"completion_percentage": 100' in status
     assert f"runs/{inner_id}/massgen.log" in logged
-    assert "wins with agent1.1" in logged
+    assert "wins with inner's 1st answer" in logged
     assert "is read-only" in wrote
     assert "'..' is refused" in escaped
 

@@ -47,13 +47,13 @@ async def test_a_lost_list_is_made_again_and_no_run_is_executed_twice(home: Temp
         if how != "deleted":
             database.write_bytes(b"" if how == "emptied" else b"no SQLite file" * 500)
         check = rebuild(home)
-        assert check["message"].startswith("2 runs are in the list again")
+        assert check["message"].startswith("2 runs are back in the list")
         assert ("damaged" in check["message"]) == (how == "garbage")
         await wait_until(lambda: _running(home, going))
         again = await rows(client)
         assert [_kept(row) for row in again] == [_kept(row) for row in before]
         assert (await call(client, "start_run", **DONE))["run_id"] == done, "the key is the same run's"
-        assert rebuild(home)["message"] == "0 runs are in the list again"
+        assert rebuild(home)["message"] == "0 runs are back in the list"
         await call(client, "control_run", run_id=going, action="cancel")
         assert (await call(client, "wait_run", run_id=going))["status"] == "cancelled"
         kinds = [event["type"] for event in events_of(home.run_directory(going))]
@@ -72,7 +72,7 @@ async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_run_and_
         later = (await call(client, "start_run", **asked))["run_id"]
         before += [_kept(row) for row in await rows(client)]
         for found, damage in zip((1, 2, 2), (*garbage, None), strict=True):
-            assert rebuild(home)["message"].startswith(f"{found} runs are in the list again")
+            assert rebuild(home)["message"].startswith(f"{found} runs are back in the list")
             assert sorted(map(_kept, await rows(client)), key=lambda row: row["run_id"] == later) == before
             assert (await call(client, "start_run", **asked))["run_id"] == later != first
             if damage is not None:
@@ -89,7 +89,7 @@ async def test_a_runner_whose_list_was_lost_ends_later_runs_all_the_same(home: T
         rebuild(home)
         await wait_until(lambda: _running(home, going))
         lose_list(home)
-        assert rebuild(home)["message"] == "2 runs are in the list again"
+        assert rebuild(home)["message"] == "2 runs are back in the list"
         for run_id in (going, later):
             await call(client, "control_run", run_id=run_id, action="cancel")
             assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"

@@ -108,9 +108,7 @@ async def test_first_questions_are_answered_without_the_server_and_calls_are_ref
     assert len(json.loads(told[json.dumps(asked("tools/list")["id"])])["result"]["tools"]) >= 7
     refused = json.loads(told[json.dumps(CALL["id"])])["result"]
     assert refused["isError"]
-    assert refused["content"][0]["text"].startswith(
-        "ERROR internal: the server cannot be loaded: RuntimeError: this inst"
-    )
+    assert refused["content"][0]["text"].startswith("ERROR internal: cannot load the server: RuntimeError: this inst")
 
 
 async def test_where_there_can_be_no_state_directory_every_call_is_told_why(home: TempHome) -> None:

@@ -80,7 +80,7 @@ async def test_a_status_costs_few_tokens(home: TempHome, size: int, most: int) -
         going, cost = await both_forms(client, "get_status", run_id=run_id)
         assert cost < most
         assert going["agents"][0] == "openai (gpt-6.2-sol): streaming, 1 answer"
-        assert going["agents"][1] == "claude (claude-opus-5-5): voted for agent2.1"
+        assert going["agents"][1] == "claude (claude-opus-5-5): voted for claude's 1st answer"
         await call(client, "control_run", run_id=run_id, action="finish_now")
         await call(client, "wait_run", run_id=run_id)
         _, cost = await both_forms(client, "get_status", run_id=run_id)

@@ -41,7 +41,7 @@ TOOLS = [
     "list_runs",
     "list_configs",
 ]
-QUESTION = "Rewrite it, or mend it?"
+QUESTION = "Should we rewrite it or refactor it?"
 HANG = {"hang": True}
 
 

@@ -69,7 +69,7 @@ async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
     seen = list[str]()
     for run, doing, record in moments(await run_team(tmp_path, team(*changed_mind(tmp_path)))):
         seen.append(text(live_view(run, doing, width=120, height=30, now=record.time)))
-    phases = ["Initial Answer Generation", "Coordination Round 1", "Final Presentation"]
+    phases = ["Initial Answer Generation", "Coordination Round 2", "Final Presentation"]
     first = [next(at for at, shown in enumerate(seen) if phase in shown) for phase in phases]
     assert first == sorted(first)
     everything = "\n".join(seen)
@@ -77,7 +77,7 @@ async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
         assert state in everything, state
     assert "Converged ✓" in seen[-1]
     assert "Winner ★" in seen[-1]
-    ada, bo = (next(row for row in seen[-1].splitlines() if f"agent{n}." in row) for n in (1, 2))
+    ada, bo = (next(row for row in seen[-1].splitlines() if f"{n} agent{n} " in row) for n in (1, 2))
     assert "Self" in bo
     assert "Self" not in ada
 
@@ -152,8 +152,8 @@ async def test_the_votes_are_told_in_sentences_with_dissent_first(tmp_path: Path
     )
     run = (await run_team(tmp_path, team(*scripts))).snapshot
     told = [text_of(shown) for shown in votes_lines(run, 100)]
-    assert told[0] == "≠ agent3 disagrees and votes for its own answer (agent3.1): It is mine."
-    assert "✓ agent1 votes for agent2's answer (agent2.1): It is right." in told[1:]
+    assert told[0] == "≠ agent3 disagrees and votes for its own 1st answer: It is mine."
+    assert "✓ agent1 votes for agent2's 1st answer: It is right." in told[1:]
     ending = text(ending_lines(run, RemainingFiles(tmp_path, tmp_path / "answer.txt", listed=True), 100))
     for part in (
         "Cost   ",
@@ -174,9 +174,9 @@ async def test_who_stays_with_a_vote_in_a_run_off_is_named_once(tmp_path: Path) 
     told = [text_of(shown) for shown in votes_lines(run, 100)]
     assert sorted(one.partition(":")[0] for one in told) == [
         "• Run-off",
-        "≠ agent1 disagrees and votes for its own answer (agent1.1)",
-        "✓ agent1 votes for agent2's answer (agent2.1) in the run-off",
-        "✓ agent2 votes for its own answer (agent2.1), as before the run-off",
+        "≠ agent1 disagrees and votes for its own 1st answer",
+        "✓ agent1 votes for agent2's 1st answer in the run-off",
+        "✓ agent2 votes for its own 1st answer, as before the run-off",
     ]
 
 
@@ -185,7 +185,7 @@ async def test_the_difference_between_two_answers_is_told_line_by_line(tmp_path:
     compared = answers_to_compare(run, "agent_a", "agent_b")
     assert compared is not None
     told = text(difference_lines(run, *compared, 80)).splitlines()
-    assert told[0] == "Difference: agent1 (agent1.1) → agent2 (agent2.1)"
+    assert told[0] == "Difference: agent1's 1st answer → agent2's 1st answer"
     assert told[-3:] == [" same", "-old", "+new"]
     assert answers_to_compare(run, "agent_a", "agent_a") is None, "it has answered only once"
 

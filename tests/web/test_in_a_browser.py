@@ -61,7 +61,7 @@ def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_somet
         told(tab, "There are no runs yet.")
         assert served.token not in str(tab.js("location.href"))
         tab.open(f"{served.base}/new")
-        fill(tab, question="Rewrite it, or mend it?", config=config, max_seconds="500")
+        fill(tab, question="Should we rewrite it or refactor it?", config=config, max_seconds="500")
         fine(tab)
         press(tab, "Show the plan")
         told(tab, "no hosts, no keys")

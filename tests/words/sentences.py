@@ -16,8 +16,15 @@ MOST_READ = (
     *("python", "runs"),
 )
 """Pages of docs/ by name."""
-FOR_AGENTS = {"agents", "coordination", "orchestration", "skills", "tools"}
+FOR_AGENTS = {"agents", "coordination", "orchestration", "skills", "tools", "workspace"}
 """Folders of the package whose texts only agents read."""
+FOREIGN = {
+    *("backends/abilities.py", "backends/own_loop.py"),
+    *("backends/frameworks/ag2_agent.py", "backends/frameworks/ag2_group.py"),
+}
+"""Files whose texts are prompts, or errors of providers in their own words."""
+PROMPTS = {"EVIDENCE", "FILES", "REFUTE", "REVIEW", "RULE", "_FINAL_NOTE", "_TOOLS_NOTE"}
+"""Constants that hold prompts, in other files."""
 PLACES_OF_FOLDERS: Mapping[str, str] = {
     "cli": "command line",
     "editors": "command line",
@@ -47,6 +54,12 @@ CODE = re.compile(r"[{};]|=>|&&|\(\?|\\[bdsw]|\w\(\w")
 PROGRAM = re.compile(
     r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|PRAGMA|BEGIN|import |from \w+ import|#!|<\w|http)"
 )
+"""Beginnings of SQL, Python, shell and markup."""
+PATTERN = re.compile(
+    r"\(\?[:!<Pi-]|\\[bdswSE.1(]|\w\|\w|[=<>] ?\?\d|\bAND [a-z(]|= CASE|\bFROM (runs|procrastinate)|\(old mode"
+    r"|differ\|GIT|[{] (font|border)|^\((allow|deny)|^(umoci|echo|state IN|str [|]|if command)"
+)
+"""Regular expressions, SQL, styles and shell."""
 FEWEST_WORDS = 4
 
 
@@ -86,7 +99,7 @@ def split_markdown(text: str) -> Iterator[str]:
 
 def split_text(text: str) -> Iterator[str]:
     """Yield the sentences of a text that is no program."""
-    if PROGRAM.match(text):
+    if PROGRAM.match(text) or PATTERN.search(text):
         return
     for line in re.split(r"\n+|\s{2,}", text):
         for part in END.split(line):
@@ -97,19 +110,25 @@ def split_text(text: str) -> Iterator[str]:
 
 
 def read_texts(source: str, *, with_docstrings: bool = False) -> Iterator[str]:
-    """Yield the strings of a Python file that are no docstrings; those of functions where asked for."""
+    """Yield the strings of a Python file that are neither docstrings nor prompts; with_docstrings: also the docstrings
+    of decorated functions.
+    """
     tree = ast.parse(source)
     left_out: set[ast.AST] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Expr(value=ast.Constant() as docstring):
                 left_out.add(docstring)
-            case ast.JoinedStr(values=values):
+            case ast.JoinedStr(values=values) if node not in left_out:
                 left_out.update(values)
                 yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in values)
+            case ast.Assign(targets=[ast.Name(id=name)], value=prompt) if name in PROMPTS:
+                left_out.update(ast.walk(prompt))
             case ast.Constant(value=str(text)) if node not in left_out:
                 yield text
-            case ast.FunctionDef() | ast.AsyncFunctionDef() if with_docstrings:
+            case ast.FunctionDef(decorator_list=[_, *_]) | ast.AsyncFunctionDef(decorator_list=[_, *_]) if (
+                with_docstrings
+            ):
                 yield " ".join((ast.get_docstring(node) or "").split())
             case _:
                 pass
@@ -126,7 +145,8 @@ def _of_package(root: Path) -> Iterator[Sentence]:
     package = root / "massgen_mcp"
     for path in sorted(package.rglob("*")):
         file = path.relative_to(package)
-        if file.parts[0] in FOR_AGENTS or path.suffix not in {".py", ".js"}:
+        is_read = file.parts[0] not in FOR_AGENTS and file.as_posix() not in FOREIGN
+        if not is_read or path.suffix not in {".py", ".js"}:
             continue
         place = _place_of(file)
         for text in _read_file(path, file):

@@ -8,7 +8,7 @@ from tests.harness import ROOT
 from tests.words.forms import FORMS, count_forms, find_forms, find_more, read_counts
 from tests.words.sentences import MOST_READ, Sentence, draw_sentences, find_sentences, read_texts, split_markdown
 
-CLEAN = {"README", *(f"docs/{name}" for name in MOST_READ)} - {"docs/cli", "docs/clients"}
+CLEAN = {"README", "help", "action", *(f"docs/{name}" for name in MOST_READ)}
 """Places without a banned form."""
 BAD_TWINS = {
     "name the actor": "Nobody has voted so far.",
@@ -82,7 +82,9 @@ def test_the_sentences_of_a_page_are_those_of_its_text_its_list_and_its_tables()
 
 def test_messages_of_the_code_are_found_with_their_gaps(tmp_path: Path) -> None:
     module = tmp_path / "one.py"
-    module.write_text('"""A docstring of a module."""\n\ndef f(x):\n    """Do it."""\n    return f"no run {x} here"\n')
+    module.write_text(
+        '"""A docstring of a module."""\n\n@server.tool\ndef f(x):\n    """Do it."""\n    return f"no run {x} here"\n'
+    )
     assert list(read_texts(module.read_text())) == ["no run … here"]
     assert list(read_texts(module.read_text(), with_docstrings=True)) == ["Do it.", "no run … here"]
 

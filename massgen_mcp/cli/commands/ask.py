@@ -30,7 +30,7 @@ class _Asking(Verb):
 
 class AskVerb(_Asking):
     name = "ask"
-    help = "ask a team; without a question a conversation begins"
+    help = "ask a team; without a question, start a conversation"
     kind: ClassVar[AskKind] = "ask"
 
     def make_parser(self) -> Parser:
@@ -47,13 +47,13 @@ class AskVerb(_Asking):
 
 class StartVerb(AskVerb):
     name = "start"
-    help = "ask in the background, and print the run's id"
+    help = "ask in the background and print the run's id"
     kind = "start"
 
 
 class BatchVerb(AskVerb):
     name = "batch"
-    help = "ask every question of a file"
+    help = "ask every question in a file"
     kind = "batch"
 
 
@@ -65,7 +65,7 @@ class InitVerb(AskVerb):
 
 class ReviewVerb(_Asking):
     name = "review"
-    help = "have a change reviewed by several models"
+    help = "let several models review a change"
 
     def make_parser(self) -> Parser:
         from massgen_mcp.cli.massgen.reviewing.options import make_parser

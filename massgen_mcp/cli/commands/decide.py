@@ -16,43 +16,45 @@ if TYPE_CHECKING:
 
 class ApplyVerb(Verb):
     name = "apply"
-    help = "apply a run's changes to your files: all of them, or nothing"
+    help = "apply a run's changes to your files, all or nothing"
     work = "apply:run"
     changes_run = True
     arguments = (
         *OF_RUN,
         YES,
         argument("--dry-run", action="store_true", help="only show what would change"),
-        argument("--agent", metavar="NAME", help="this agent's changes, instead of the winner's"),
+        argument("--agent", metavar="NAME", help="apply this agent's changes instead of the winner's"),
         argument(
             "--paths",
             metavar="PATH",
             nargs="+",
             default=[],
-            help="only changes at these paths; PATH#2 is the second hunk of a file in the shown diff",
+            help="apply only changes to these paths; PATH#2 is the second hunk of a file in the diff",
         ),
-        argument("--branch", metavar="NAME", help="commit to this new branch, and leave the files alone"),
-        argument("--all", action="store_true", help="with --branch: a branch NAME/AGENT for each agent's changes"),
+        argument("--branch", metavar="NAME", help="commit the changes to this new branch; your files stay unchanged"),
+        argument(
+            "--all", action="store_true", help="with --branch: create a branch NAME/AGENT with each agent's changes"
+        ),
         argument(
             "--directory",
             metavar="DIR",
             type=Path,
-            help="where the run's directory is on this machine, if it was another machine's or a clone",
+            help="your copy of the run's directory, if the run worked on another machine or on a clone",
         ),
         argument("--undo", action="store_true", help="undo the last apply"),
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.undo and (options.branch is not None or options.paths or options.agent is not None):
-            return "--undo takes back all that was applied last; not with --agent, --branch, --paths"
+            return "--undo undoes the whole last apply; leave --agent, --branch and --paths out"
         if options.all and (options.branch is None or options.paths or options.agent is not None):
-            return "--all puts each agent's changes on --branch NAME/AGENT; not with --agent, --paths, --undo"
+            return "--all commits each agent's changes to --branch NAME/AGENT; leave --agent, --paths and --undo out"
         return None
 
 
 class AnswerVerb(Verb):
     name = "answer"
-    help = "answer the question that a run has asked"
+    help = "answer a run's question"
     work = "controls:answer_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("text", metavar="TEXT", help="the answer"))
@@ -60,22 +62,22 @@ class AnswerVerb(Verb):
 
 class RaiseBudgetVerb(Verb):
     name = "raise-budget"
-    help = "set a new budget for a run, also for one that waits for it"
+    help = "raise the budget of a run, even while it waits for that"
     work = "controls:raise_budget"
     changes_run = True
-    arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="the new max_usd, in US dollars"))
+    arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
 
 
 class MarkVerb(Verb):
     name = "mark"
-    help = "record that a run's answer proved right or wrong, for the statistics"
+    help = "record whether a run's answer was right or wrong, for the statistics"
     work = "controls:mark_run"
     changes_run = True
     arguments = (
         *OF_RUN,
         YES,
         argument("verdict", metavar="VERDICT", nargs="?", choices=VERDICTS, help="right or wrong"),
-        argument("--agent", metavar="NAME", help="judge what this agent said"),
+        argument("--agent", metavar="NAME", help="mark this agent's answer"),
         argument("--note", metavar="TEXT", help="why"),
         argument("--undo", action="store_true", help="remove the mark"),
     )
@@ -84,13 +86,13 @@ class MarkVerb(Verb):
         if options.verdict is None and options.run_id in VERDICTS:
             options.run_id, options.verdict = None, options.run_id
         if options.verdict is None and not options.undo:
-            return "VERDICT is missing: right or wrong; or give --undo"
+            return "VERDICT is missing; write right or wrong, or pass --undo"
         return None
 
 
 class CancelVerb(Verb):
     name = "cancel"
-    help = "stop a run and keep its best answer"
+    help = "stop a run, keeping its best answer"
     work = "controls:cancel_run"
     changes_run = True
     arguments = (*OF_RUN, YES)
@@ -99,14 +101,14 @@ class CancelVerb(Verb):
 class ResumeVerb(Verb):
     name = "resume"
     work = "controls:resume_run"
-    help = "continue an interrupted run, with the keys of this environment"
+    help = "continue an interrupted run with the keys in this environment"
     arguments = (
         *OF_RUN,
         YES,
         TRUST,
-        argument("--here", action="store_true", help="continue it in this process, and show it"),
-        argument("--automation", action="store_true", help="with --here: the lines of `massgen --automation`"),
-        argument("--apply", action="store_true", help="with --here: apply the changes of the run without asking"),
+        argument("--here", action="store_true", help="continue the run in this process and show it"),
+        argument("--automation", action="store_true", help="with --here: print the lines of `massgen --automation`"),
+        argument("--apply", action="store_true", help="with --here: apply the run's changes without asking"),
         output("with --here: also write the final answer to FILE", dest="output_file"),
         argument("--debug", "-v", action="store_true", help="with --here: show every log line"),
         argument("--no-display", action="store_true", help=argparse.SUPPRESS),
@@ -118,9 +120,9 @@ class ResumeVerb(Verb):
         if options.here:
             self.interrupted, self.is_private = EXIT_INTERRUPTED, False
         if not options.here and options.run_id in (None, *NEWEST) and not self.can_ask():
-            return "resume needs ID; `massgen runs` lists the ids of runs"
+            return "resume needs a run's ID; `massgen runs` lists them"
         if options.here and (options.trust is not None or options.json):
-            return "--here goes on with a run as it was started; not with --trust or --json"
+            return "--here continues a run as you started it; leave --trust and --json out"
         if not options.here and (options.automation or options.apply or options.output_file or options.debug):
             return "--automation, --apply, --output and --debug go with --here"
         return None

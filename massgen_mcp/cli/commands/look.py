@@ -18,7 +18,7 @@ class RunsVerb(Verb):
         JSON,
         argument("--state", choices=get_args(RunStatus), help="only runs in this state"),
         argument("--session", "-s", metavar="NAME", help="only turns of this session"),
-        argument("--sessions", action="store_true", help="list the sessions of this directory instead"),
+        argument("--sessions", action="store_true", help="list this directory's sessions instead"),
         SINCE,
         KIND,
         argument("--limit", type=counting_number, default=20, metavar="N", help="list at most N runs (20)"),
@@ -35,7 +35,7 @@ class StatusVerb(Verb):
 
 class WatchVerb(Verb):
     name = "watch"
-    help = "follow a run live; leaving does not stop it"
+    help = "follow a run live; the run continues when you leave"
     work = "watch:follow_run"
     arguments = (
         *OF_RUN,
@@ -44,37 +44,37 @@ class WatchVerb(Verb):
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.json and options.plain:
-            return "--json prints events, --plain sentences; use one of them"
+            return "--json prints events, --plain prints sentences; use only one of them"
         return None
 
 
 class WaitVerb(Verb):
     name = "wait"
-    help = "block until a run has ended or needs an answer"
+    help = "wait until a run ends or needs an answer"
     work = "watch:follow_run"
     arguments = (*OF_RUN, TIMEOUT)
 
 
 class ResultVerb(Verb):
     name = "result"
-    help = "show a run's answer, winner and votes, or write its page"
+    help = "show a run's answer, winner and votes, or write its HTML page"
     work = "result:show_result"
     arguments = (
         *OF_RUN,
-        argument("--view", choices=VIEWS, help="full: every answer; votes: no answer; diff: the patch (summary)"),
-        argument("--agent", metavar="NAME", help="the latest answer of one agent; with --view diff its patch"),
-        argument("--page", action="store_true", help="write the run's report.html, and print its path"),
+        argument("--view", choices=VIEWS, help="full: all answers; votes: only the votes; diff: the patch (summary)"),
+        argument("--agent", metavar="NAME", help="show one agent's latest answer, or its patch with --view diff"),
+        argument("--page", action="store_true", help="write the run's report.html and print its path"),
         output("write the page to FILE"),
-        argument("--redact", action="store_true", help="with --page: leave out what people, models and tools wrote"),
+        argument("--redact", action="store_true", help="with --page: leave out the texts of people, models and tools"),
         OPEN,
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         options.page = options.page or options.open or options.redact or options.output is not None
         if options.page and (options.view or options.agent):
-            return "--page shows the whole run; it does not go with --view or --agent"
+            return "--page shows the whole run; leave --view and --agent out"
         if options.agent is not None and options.view not in (None, "diff"):
-            return "--agent shows the answer of one agent, or with --view diff its patch"
+            return "--agent shows one agent's answer, or its patch with --view diff; leave other views out"
         return None
 
     def run(self, options: argparse.Namespace) -> int:
@@ -84,16 +84,20 @@ class ResultVerb(Verb):
 
 class StatsVerb(Verb):
     name = "stats"
-    help = "show figures over all ended runs: outcomes, money, wins and agreement of models"
+    help = "show statistics of all finished runs: outcomes, costs, wins and how often models agree"
     work = "pages:show_statistics"
     arguments = (
         JSON,
         SINCE,
         KIND,
-        argument("--models", dest="team", type=set_of_names, metavar="MODELS", help="only runs of exactly these: a,b"),
-        argument("--config", "-c", metavar="NAME", help="only runs of this config, in the words of `runs --json`"),
-        argument("--model", "-m", metavar="MODEL", help="only runs in which this model took part"),
-        argument("--page", dest="html", action="store_const", const=Path(), help="write a page, and print its path"),
+        argument(
+            "--models", dest="team", type=set_of_names, metavar="MODELS", help="only runs of exactly these models: a,b"
+        ),
+        argument("--config", "-c", metavar="NAME", help="only runs of this config, named as in `massgen runs --json`"),
+        argument("--model", "-m", metavar="MODEL", help="only runs with this model"),
+        argument(
+            "--page", dest="html", action="store_const", const=Path(), help="write an HTML page and print its path"
+        ),
         output("write the page to FILE", dest="html"),
         argument("--html", dest="html", metavar="FILE", type=Path, nargs="?", const=Path(), help=argparse.SUPPRESS),
         OPEN,

@@ -8,7 +8,7 @@ from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_RUN, STORE, TRUST, YE
 from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number, whole_number
 from massgen_mcp.cli.verb import Verb, VerbParser
 
-OVER_HTTP = "with --transport http, one server for many clients"
+OVER_HTTP = "with --transport http: one server for many clients"
 OF_SERVER: ArgumentGroups = {
     "": (
         argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server"),
@@ -16,25 +16,44 @@ OF_SERVER: ArgumentGroups = {
         LOG_FORMAT,
     ),
     OVER_HTTP: (
-        argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token"),
-        argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one"),
-        argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN"),
+        argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); other addresses need a token"),
+        argument("--port", metavar="N", type=whole_number, help="port to listen on; 0 (the default) takes a free one"),
+        argument(
+            "--token-file",
+            type=Path,
+            metavar="FILE",
+            help="file with the bearer token; default: MASSGEN_MCP_HTTP_TOKEN",
+        ),
         argument("--people", metavar="FILE", help="users of the server, each with their own runs (docs/serving.md)"),
-        argument("--pages", action="store_true", help="also show runs in browsers, to everyone who has a token"),
-        argument("--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"),
-        argument("--public-url", metavar="URL", help="the address that clients use, behind a proxy: https://HOST/mcp"),
-        argument("--oauth-issuer", metavar="URL", help="accept tokens of this authorization server for --public-url"),
-        argument("--oauth-subject", metavar="SUB", action="append", default=[], help="a subject that may act as you"),
+        argument("--pages", action="store_true", help="also serve web pages of runs to everyone with a token"),
+        argument(
+            "--allowed-host",
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="a host name that clients use for this server",
+        ),
+        argument(
+            "--public-url",
+            metavar="URL",
+            help="the URL that clients use if the server is behind a proxy: https://HOST/mcp",
+        ),
+        argument(
+            "--oauth-issuer", metavar="URL", help="accept tokens that this authorization server issues for --public-url"
+        ),
+        argument(
+            "--oauth-subject", metavar="SUB", action="append", default=[], help="a token subject that may act as you"
+        ),
         argument("--oauth-scope", metavar="SCOPE", action="append", default=[], help="required OAuth scope"),
-        argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, if it does not publish their address"),
-        argument("--oauth-introspection-url", metavar="URL", help="where to check tokens that are not signed"),
+        argument("--oauth-jwks-url", metavar="URL", help="URL of the issuer's keys, if the issuer doesn't publish it"),
+        argument("--oauth-introspection-url", metavar="URL", help="URL for checking tokens that aren't signed"),
     ),
 }
 
 
 class ServeVerb(Verb):
     name = "serve"
-    help = "serve MCP clients, over standard input and output or HTTP"
+    help = "run the MCP server over standard input and output, or over HTTP"
     work = "serve:run"
 
     def make_parser(self) -> Parser:
@@ -55,7 +74,9 @@ class ServeVerb(Verb):
 
         if options.transport == "stdio":
             if sys.stdin.isatty():
-                print_error("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen --help`")
+                print_error(
+                    "Waiting for an MCP client on standard input; press Ctrl-C to stop. Verbs: `massgen --help`"
+                )
             from massgen_mcp.cli.massgen_mcp.early_start import answer_early
 
             options.front = answer_early()
@@ -71,7 +92,7 @@ class ServeVerb(Verb):
 
 class WebVerb(Verb):
     name = "web"
-    help = "show runs in your browser: look at them, start, steer and apply them"
+    help = "show runs in your browser, where you can also start, steer and apply them"
     work = "web:run"
     arguments = (
         JSON,
@@ -81,25 +102,25 @@ class WebVerb(Verb):
             dest="web_port",
             type=whole_number,
             default=0,
-            help="port to listen on; else a free one",
+            help="port to listen on; default: a free one",
         ),
-        argument("--open", action="store_true", help="open it in the browser"),
+        argument("--open", action="store_true", help="open the page in the browser"),
         STORE,
     )
 
 
 class AcpVerb(Verb):
     name = "acp"
-    help = "run as an agent inside an editor, which starts it (Agent Client Protocol)"
+    help = "run as an agent inside an editor (Agent Client Protocol)"
     work = "acp:run"
 
 
 class ExportVerb(Verb):
     name = "export"
-    help = "write a run to one file, for import into another store"
+    help = "export a run to one file, for import into another store"
     work = "moving:export_run"
     changes_run = True
-    arguments = (*OF_RUN, YES, output("a new file (ID.tar.gz, here)", dest="to"))
+    arguments = (*OF_RUN, YES, output("the new file (ID.tar.gz in this directory)", dest="to"))
 
 
 class ImportVerb(Verb):
@@ -108,14 +129,14 @@ class ImportVerb(Verb):
     work = "moving:import_run"
     arguments = (
         JSON,
-        argument("file", metavar="FILE", type=Path, help="a file that export wrote"),
+        argument("file", metavar="FILE", type=Path, help="a file that `massgen export` wrote"),
         argument(
             "--back",
             action="store_true",
-            help="also import a run that left this store in this file; needs --yes",
+            help="import a run back into the store that exported it; needs --yes",
         ),
-        argument("--yes", "-y", action="store_true", help="import it although another store may continue the run"),
-        argument("--owner", metavar="NAME", help="its owner here, one of the server's people; '' for no one"),
+        argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
+        argument("--owner", metavar="NAME", help="the run's owner here, one of the server's users; '' for none"),
         TRUST,
         STORE,
     )
@@ -123,40 +144,45 @@ class ImportVerb(Verb):
 
 class PruneVerb(Verb):
     name = "prune"
-    help = "delete old workspaces and results, or the named runs"
+    help = "delete old workspaces and results, or runs that you name"
     work = "prune:run"
     arguments = (
         JSON,
         argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they are"),
         argument("--dry-run", action="store_true", help="only show what would be deleted"),
-        argument("--older-than", type=amount, metavar="DAYS", help="in place of both limits; not with ID"),
+        argument(
+            "--older-than",
+            type=amount,
+            metavar="DAYS",
+            help="delete runs older than this, instead of the usual limits; not with ID",
+        ),
         STORE,
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.run_ids and options.older_than is not None:
-            return "--older-than is for runs that are not named; it does not go with ID"
+            return "--older-than selects runs by age; leave it out, or the IDs"
         return None
 
 
 class PricesVerb(Verb):
     name = "prices"
-    help = "show which price list is used, or load a newer one"
+    help = "show the current price list, or load a newer one"
     work = "prices:run"
     arguments = (
         JSON,
-        argument("--from", dest="source", metavar="FILE|URL", help="load the list there, and use it from now on"),
+        argument("--from", dest="source", metavar="FILE|URL", help="load this list and use it from now on"),
         argument("--installed", action="store_true", help="return to the installed list"),
     )
 
 
 class AuditVerb(Verb):
     name = "audit"
-    help = "show who of the people on a server started, steered or applied what, newest first"
+    help = "show which user of a server started, steered or applied each run, newest first"
     work = "audit:run"
     arguments = (
         JSON,
-        argument("--person", metavar="NAME", help="only this person's actions"),
+        argument("--person", metavar="NAME", help="only this user's actions"),
         argument("--run", metavar="ID", help="only actions on this run"),
         argument("--limit", type=counting_number, default=100, metavar="N", help="list at most N actions (100)"),
         STORE,

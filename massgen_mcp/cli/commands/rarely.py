@@ -14,10 +14,12 @@ from massgen_mcp.cli.verb import Verb
 
 class WorkerVerb(Verb):
     name = "worker"
-    help = "execute runs of a store of several machines (--store), with the keys of this environment"
+    help = "execute runs of a shared store (--store) with the keys in this environment"
     work = "several_machines:work_on_runs"
     arguments = (
-        argument("--pools", metavar="NAMES", type=pool_names, default=("default",), help="serve these: a,b (default)"),
+        argument(
+            "--pools", metavar="NAMES", type=pool_names, default=("default",), help="pools to serve: a,b (default)"
+        ),
         argument(
             "--concurrency", metavar="N", type=counting_number, default=50, help="maximum number of parallel runs (50)"
         ),
@@ -28,28 +30,28 @@ class WorkerVerb(Verb):
 
 class StoreVerb(Verb):
     name = "store"
-    help = "upgrade: bring the store of several machines to this version"
+    help = "upgrade: bring a shared store to this version"
     work = "several_machines:upgrade_store"
     arguments = (argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade"), STORE)
 
 
 class CheckAdapterVerb(Verb):
     name = "check-adapter"
-    help = "test an installed agent adapter in the situations of a run"
+    help = "test an installed agent adapter"
     work = "doctor:check_one_adapter"
-    arguments = (JSON, argument("name", metavar="NAME", help="the adapter, as `type` names it"))
+    arguments = (JSON, argument("name", metavar="NAME", help="name of the adapter, as in `type`"))
 
 
 class HookVerb(Verb):
     name = "hook"
-    help = "for hooks of Claude Code and Codex"
+    help = "used by hooks of Claude Code and Codex"
     work = "hook:run"
-    arguments = (argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data"),)
+    arguments = (argument("directory", metavar="DIRECTORY", help="the plugin's data directory"),)
 
 
 class HelpVerb(Verb):
     name = "help"
-    help = "show help: of everything (all), or of a verb"
+    help = "show help for everything (all) or for a verb"
     arguments = (argument("topic", metavar="all|VERB", nargs="?", choices=("all", *NAMES), help="what to show"),)
 
     def parse(self, words: Sequence[str]) -> NoReturn:

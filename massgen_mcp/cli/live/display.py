@@ -56,17 +56,21 @@ class Display:
 
 
 class Sentences(Display):
-    """One plain sentence for everything that a person who follows a run wants to know. `say` prints it."""
+    """One plain sentence for everything that a person who follows a run wants to know. `say` prints what `word` makes
+    of an event.
+    """
 
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say = say
+    def __init__(
+        self, say: Callable[[str], object], word: Callable[[LogRecord, RunState], str | None] = spoken_line
+    ) -> None:
+        self._say, self._word = say, word
         self._run: FollowedRun | None = None
 
     def started(self, run: FollowedRun) -> None:
         self._run = run
 
     def record(self, record: LogRecord) -> None:
-        if self._run is not None and (line := spoken_line(record, self._run.state)):
+        if self._run is not None and (line := self._word(record, self._run.state)):
             self._say(line)
 
     def note(self, text: str) -> None:

@@ -16,8 +16,8 @@ from massgen_mcp.views.plain_text import plain
 from massgen_mcp.views.styled import Line, Span
 from massgen_mcp.views.votes_text import votes_lines
 
-FINISH = "Finish now with the answers there are? f: yes, any other key: no"
-COMPARE = "Compare: the number of one agent, then of another (or the same twice: its last two answers)"
+FINISH = "Finish now with the existing answers? f: yes, any other key: no"
+COMPARE = "Compare: type the numbers of two agents (the same number twice compares its last two answers)"
 
 
 class Words:
@@ -87,7 +87,9 @@ class Words:
     def _heard(self) -> bool:
         """Whether a message can still be read; says so if not."""
         if self._run is not None and not self._run.state.hears:
-            self._show([(Span("Too late: the winner is writing the final answer, and reads no more.", "busy"),)])
+            self._show(
+                [(Span("Too late: the winner is writing the final answer and reads no more messages.", "busy"),)]
+            )
             return False
         return True
 
@@ -162,7 +164,7 @@ class Keys:
 
     def _show_votes(self, _: KeyPressEvent) -> None:
         lines = votes_lines(self._state, self._width())
-        self._show([(Span("Votes so far", "title"),), *(lines or [(Span("Nobody has voted yet.", "dim"),)])])
+        self._show([(Span("Votes so far", "title"),), *(lines or [(Span("There are no votes yet.", "dim"),)])])
 
     def _help(self, _: KeyPressEvent) -> None:
         self._show(keys_help(self._state, leaves=self._leaves))
@@ -187,7 +189,7 @@ class Keys:
         first, second = self._chosen, self._agent_of(pressed.data)
         if second is not None and first is None:
             self._chosen = second
-            self._question = f"Compare {self._state.agents[second].info.id} with the number of"
+            self._question = f"Compare {self._state.agents[second].info.id} with: type the number of"
             return
         self._question = ""
         if first is not None and second is not None:

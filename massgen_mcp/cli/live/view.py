@@ -27,7 +27,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import InputRequired
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
-from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.coordination_record import draw_history
 from massgen_mcp.views.event_lines import event_line
 from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.styled import Line, Span, clip_line, line, text_of, width_of, wrap
@@ -237,13 +237,13 @@ class LiveView(Display):
         output.flush()
 
     def _history(self) -> Sequence[Line]:
-        return history_lines(self._run.state, self.records, self._terminal.width) if self._run else []
+        return draw_history_lines(self._run.state, self.records, self._terminal.width) if self._run else []
 
 
-def history_lines(run: RunState, records: Sequence[LogRecord], width: int) -> list[Line]:
+def draw_history_lines(run: RunState, records: Sequence[LogRecord], width: int) -> list[Line]:
     """The whole coordination history as a table of at most `width` columns."""
     title = (Span("Coordination history", "title"),)
-    table = coordination_table(run, records, width=width)
+    table = draw_history(run, records, width=width)
     return [(), title, *((Span(row),) for row in table.splitlines()), ()]
 
 

@@ -126,12 +126,12 @@ def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
     beside = f"; left out: {left_out}" if left_out else ""
     match application.state:
         case "conflicts":
-            why = f"your files are untouched; {_reasons(application.refused)}; {_later(run)}"
+            why = f"your files are unchanged; {_reasons(application.refused)}; {_later(run)}"
             return replace(_not_applied(why), failed=True)
         case "unchanged" if left_out:
             return ApplyLine(f"APPLIED: 0 files{beside}", matters=True)
         case "unchanged":
-            return ApplyLine("APPLIED: 0 files; your files have these changes already", matters=False)
+            return ApplyLine("APPLIED: 0 files; your files already have these changes", matters=False)
         case "clean":  # it was there to be looked at, and has gone
             return _not_applied(_later(run))
         case "applied" | "undone":
@@ -153,7 +153,7 @@ def _later(run: ForegroundRun) -> str:
     """Say how the changes are applied after the run."""
     if run.listed:
         return f"apply them with `massgen apply {run.run_id}`"
-    return "--no-logs keeps no changes: leave it out, or pass --apply"
+    return "--no-logs would lose the changes; leave it out, or pass --apply"
 
 
 async def _show(run: ForegroundRun, ended: RunState, planned: Application, options: Options) -> None:
@@ -162,7 +162,7 @@ async def _show(run: ForegroundRun, ended: RunState, planned: Application, optio
     lines = patch.decode(errors="replace").splitlines()
     styled = [line(Span(one.expandtabs(4), _style(one))) for one in lines[:MAX_DIFF_LINES]]
     if size > len(patch) or len(lines) > MAX_DIFF_LINES:
-        styled.append(line(Span(f"... this is the beginning of {size:,} bytes", "dim")))
+        styled.append(line(Span(f"... (the first part of {size:,} bytes)", "dim")))
     print_line()
     if left_out := _reasons(planned.left_out):
         print_line(f"Left out: {left_out}")

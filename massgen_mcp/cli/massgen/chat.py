@@ -44,7 +44,7 @@ from massgen_mcp.runs.patches.earlier_changes import WINNER
 from massgen_mcp.runs.sessions.project import CHAT_HISTORY, PROJECT_FILES, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTurn
 from massgen_mcp.views.banner import banner, mode_of, team_box
-from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.coordination_record import draw_history
 from massgen_mcp.views.ending import RemainingFiles, outcome_line
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
@@ -63,20 +63,23 @@ class ChatCommand:
 
 COMMANDS = (
     ChatCommand(("/help", "/h"), "help", "show the commands"),
-    ChatCommand(("/status",), "status", "show agents, mode, conversation and config"),
-    ChatCommand(("/config",), "config", "open the config in your editor, then take it over"),
-    ChatCommand(("/clear", "/reset"), "reset", "forget the conversation and start afresh"),
-    ChatCommand(("/resume",), "resume", "go on with an interrupted run: the newest here, or /resume ID", argument=True),
+    ChatCommand(("/status",), "status", "show the agents, mode, conversation and config"),
+    ChatCommand(("/config",), "config", "edit the config in your editor, then use it"),
+    ChatCommand(("/clear", "/reset"), "reset", "forget the conversation and start a new one"),
+    ChatCommand(("/resume",), "resume", "continue an interrupted run: the newest here, or /resume ID", argument=True),
     ChatCommand(
-        ("/change",), "change", "begin the next turn with what the winner, or /change AGENT, changed", argument=True
+        ("/change",),
+        "change",
+        "start the next turn from the winner's changes, or from an agent's with /change AGENT",
+        argument=True,
     ),
     ChatCommand(("/quit", "/exit", "/q"), "quit", "leave"),
 )
 KEYS = (
-    ("r", "the coordination history: while a turn goes on, or of the last one"),
-    ("Ctrl+C", "while a turn goes on: cancel it, again: leave; at the prompt: leave"),
-    ("Alt+Enter", "a new line in the question"),
-    ("@path", "lets the agents read a file or a directory"),
+    ("r", "show the history of the current turn, or of the last one"),
+    ("Ctrl+C", "during a turn: cancel it (twice: leave); at the prompt: leave"),
+    ("Alt+Enter", "start start a new line in the question"),
+    ("@path", "let agents read a file or directory"),
 )
 MEANINGS = {name: command.meaning for command in COMMANDS for name in command.names}
 
@@ -220,7 +223,7 @@ class _Conversation:
         goes on with its session.
         """
         if self.options.no_logs:
-            raise MassgenError("invalid_action", "--no-logs keeps nothing; /resume needs a conversation without it")
+            raise MassgenError("invalid_action", "--no-logs keeps nothing to resume; start massgen without it")
         view = await run_to_continue(beginning, Path.cwd())
         with continue_here(view.row, environ=os.environ) as run:
             if self.session is None and run.session is not None and run.directory.path.is_relative_to(self.project):
@@ -271,7 +274,7 @@ class _Conversation:
                 await self._resume(argument)
             case "change":
                 self.options = replace(self.options, changes_of=argument or WINNER)
-                self._show([(Span(f"The next turn begins with the changes of {plain(argument or WINNER)}.", "good"),)])
+                self._show([(Span(f"The next turn starts from the changes of {plain(argument or WINNER)}.", "good"),)])
             case "quit":
                 pass
 
@@ -281,7 +284,7 @@ class _Conversation:
             ("Mode", mode_of(self.team.config)),
             *zip(["Agents", *([""] * 9)], (_member(agent) for agent in self.team.config.agents), strict=False),
             ("Config", str(self.team.path or self.team.source)),
-            ("Session", self.session.session_id if self.session else "begins with your first question"),
+            ("Session", self.session.session_id if self.session else "starts with your first question"),
             ("Conversation", _turns(len(turns))),
             *((f"  {turn.number}", _turn_line(turn, self._width - 13)) for turn in turns),
         ]
@@ -289,10 +292,10 @@ class _Conversation:
 
     def _show_history(self) -> None:
         if self.last is None:
-            self._show([(Span("There is no coordination yet.", "dim"),)])
+            self._show([(Span("The agents haven't started yet.", "dim"),)])
             return
         snapshot, run = self.last
-        table = coordination_table(snapshot, run.event_log.read(text=False), width=self._width)
+        table = draw_history(snapshot, run.event_log.read(text=False), width=self._width)
         self._show([(Span(row),) for row in table.splitlines()])
 
     def _reset(self) -> None:
@@ -314,7 +317,7 @@ class _Conversation:
             team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
             notes = await look_before(options, team)
         except MassgenError as error:
-            self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
+            self._show([(Span("The config has errors, so the team stays the same:", "bad"),)])
             raise error from None
         self.options, self.team, self.agreed = options, team, False
         self._show([(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width)])
@@ -338,7 +341,7 @@ class _Conversation:
 
     @staticmethod
     def _going_on(session: SessionRecords) -> Line:
-        return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
+        return (Span(f"Continuing {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
     async def _start(self, notes: Sequence[str]) -> list[Line]:
         start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
@@ -386,7 +389,7 @@ def editable(team: Team, cwd: Path) -> Path:
     Raises `MassgenError` invalid_action if the team came from no file, store_unavailable if it cannot be copied.
     """
     if team.path is None:
-        raise MassgenError("invalid_action", f"there is no config to open; the team is {team.source}")
+        raise MassgenError("invalid_action", f"the team has no config file to open: it is {team.source}")
     name = example_name(team.path)
     if name is None:
         return team.path
@@ -404,7 +407,10 @@ def edit(path: Path, environ: Mapping[str, str]) -> None:
     """Open the file and wait until the person is done. Raises `MassgenError` invalid_action if there is no editor."""
     command = _editor(environ)
     if command is None:
-        raise MassgenError("invalid_action", f"no editor found; set EDITOR, or edit {path} yourself and type /config")
+        raise MassgenError(
+            "invalid_action",
+            f"no editor found; set the environment variable EDITOR, or edit {path} yourself and type /config",
+        )
     try:
         subprocess.run([*command, str(path)], check=False)  # noqa: S603 - the person's own command
     except OSError as error:

@@ -45,14 +45,6 @@ class DebugLog:
         self._file.close()
 
 
-class DebugLines(Display):
-    """Every line of the log on standard error, so that standard output stays what it is."""
-
-    def record(self, record: LogRecord) -> None:
-        if line := log_line(record):
-            print_error(line)
-
-
 def shown_live(options: Options, environ: Mapping[str, str]) -> bool:
     """Whether somebody follows the run on a terminal, and may say something to it."""
     quiet = options.debug or options.automation or options.no_display or options.quiet or options.plain or options.json
@@ -67,7 +59,7 @@ def choose_display(options: Options, environ: Mapping[str, str], usual_time: str
 
         return LiveView(Terminal(environ), usual_time=usual_time)
     if options.debug:
-        return DebugLines()
+        return Sentences(print_error, log_line)  # standard output stays what it is
     return Display() if options.automation or options.no_display or options.quiet else Sentences(print_error)
 
 

@@ -78,10 +78,10 @@ def _run_sentence(view: RunView) -> str | None:
     question, run_id = f'"{preview(view.snapshot.question, QUESTION_CHARACTERS)}"', view.row.run_id
     if view.ended:
         how = f"{view.state}; {spent_text(view.snapshot.spent)}"
-        return f"The run {question} has ended meanwhile ({how}): massgen result {run_id}"
+        return f"Run {question} has ended in the meantime ({how}); show it with: massgen result {run_id}"
     if view.state == "interrupted":
         return None  # told with all others that were
-    how = "waits for your answer" if view.state == "input_required" else "goes on in the background"
+    how = "waits for your answer" if view.state == "input_required" else "continues in the background"
     return f"The run {question} {how}: massgen watch {run_id}"
 
 
@@ -109,18 +109,18 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     with run_service(here=True) as service:
         if not beginning:
             if not (runs := await service.watcher.list_interrupted(cwd / PROJECT_FILES)):
-                raise MassgenError("invalid_action", "no run of this directory is interrupted")
+                raise MassgenError("invalid_action", "this directory has no interrupted run")
             return runs[0]
         view = await service.watcher.get_run(await service.watcher.find_run_id(beginning, to_change=True))
     if problem := view.newer or view.damage:
         raise problem
     run_id = view.row.run_id
     if view.ended:
-        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; only an interrupted run can be continued")
+        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; you can only continue an interrupted run")
     if view.row.moved:
         raise MassgenError("invalid_action", f"run {run_id} was {view.row.moved}")
     if view.row.directory is None:
-        advice = f"`massgen resume {run_id}` lets it go on"
+        advice = f"continue it with `massgen resume {run_id}`"
         raise MassgenError("invalid_action", f"run {run_id} was started in the background; {advice}")
     if view.state != "interrupted":
         raise MassgenError("invalid_action", f"run {run_id} is {view.state}; `massgen watch {run_id}` follows it")
@@ -158,11 +158,12 @@ def open_session(cwd: Path, session_id: str) -> SessionRecords:
     if not known and not (usable and session.exist):
         near = did_you_mean(session_id, (one.session_id for one in sessions_in(parent)))
         message = (
-            f"there is no session {preview(session_id, 80)!r} in {parent}{near}; `massgen runs --sessions` shows them"
+            f"there is no session {preview(session_id, 80)!r} in {parent}{near}; `massgen runs --sessions` "
+            "lists the sessions"
         )
         raise MassgenError("invalid_arguments", message)
     if busy:
-        raise MassgenError("invalid_action", f"{session_id} is in use by another process; end that one first")
+        raise MassgenError("invalid_action", f"another process is using {session_id}; end that process first")
     return session
 
 

@@ -48,7 +48,7 @@ async def evaluate(options: EvalOptions) -> int:
     asked = {name: await _found(chosen, options) for name, chosen in {**teams, ONE: _one(options.against)}.items()}
     if len(asked[ONE][1].config.agents) != 1:
         raise MassgenError(
-            "invalid_arguments", f"--against {options.against}: name one model, or a config of one agent"
+            "invalid_arguments", f"--against {options.against}: name one model, or a config with one agent"
         )
 
     async def request_of(who: str, item: Item) -> RunRequest:
@@ -88,7 +88,8 @@ def _finish(found: Evaluation, replayed: Path) -> int:
     """Say what was not measured. Returns the exit code."""
     for name in found.unmeasured:
         print_error(
-            f"nothing was measured of {display_name(name)}: no run of it was a success; the same command asks it again"
+            f"{display_name(name)} has no successful run, so there is nothing to compare; run the same "
+            "command to try again"
         )
     if not found.done or found.unmeasured:
         return EXIT_EXECUTION
@@ -105,13 +106,13 @@ async def _own_items(place: Path) -> list[Item]:
         found = [await _own_item(view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
     known_runs = (
-        f"{counted(len(known), 'run')} proved right, {len(items)} of them with an answer short enough to compare"
+        f"{counted(len(known), 'run')} were marked right, {len(items)} of them with an answer short enough to compare"
     )
-    known_runs += ", or with checks that pass on what was changed"
+    known_runs += ", or with checks that pass on the changes"
     if not items:
-        how = "`massgen mark ID right` marks one, `massgen apply ID` applies its changes"
+        how = "mark one with `massgen mark ID right`, or apply its changes with `massgen apply ID`"
         raise MassgenError("invalid_arguments", f"--from runs: {known_runs}; {how}")
-    print_error(f"{known_runs}. These are your questions: nothing is shown of others.")
+    print_error(f"{known_runs}. These results are about your questions and say nothing about others.")
     return items
 
 

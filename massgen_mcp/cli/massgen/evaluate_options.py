@@ -11,10 +11,10 @@ from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 from massgen_mcp.evaluation.comparing import MOST_SAMPLES
 
 MANUAL = """
-Every item is asked of each team and of one model; then of the one model again, as often as the team's money for this \
-item pays. A run that comes to no answer is wrong. It ends when all items are asked, when the budget has no room for \
-the next run, or when every comparison with the one model is settled. The same command goes on where it ended, and \
-pays for nothing twice.
+massgen asks each team and one model every item. It then asks that model again, as often as the team's cost for the \
+item allows. A run without an answer counts as wrong. The evaluation ends when all items are done, when the budget \
+can't cover the next run, or when every comparison with the one model is settled. Repeat the command to continue; \
+massgen never pays for an item twice.
 
 examples:
   massgen eval @questions --configs team.yaml --against gpt-5 --max-usd 20
@@ -22,9 +22,9 @@ examples:
   massgen eval mine.jsonl --configs a.yaml,@examples/two_providers --against one.yaml --max-usd 5 --page page.html
 
 exit codes:
-  0  all items were asked, or every comparison is settled
-  1  the command line or a config is wrong; no model was asked
-  2  the budget had no room for the next run, or this machine is at fault
+  0  all items are done, or every comparison is settled
+  1  the command line or a config is wrong; massgen asked no model
+  2  the budget can't cover the next run, or this machine has a problem
   4  interrupted
 """
 
@@ -56,10 +56,16 @@ def parse(arguments: Sequence[str]) -> EvalOptions:
     given = parser.parse(arguments)
     names = [team_name(team) for team in given.teams]
     if len({*names, "one"}) <= len(names):
-        parser.error("--configs: two have the same name, or one is called `one`; a team is called as its file is")
+        parser.error(
+            "--configs: two files have the same name, or one is called `one`; rename a file, since it names its team"
+        )
     given.from_runs = given.__dict__.pop("from") is not None
     if given.from_runs is (given.tasks is not None):
-        parser.error("TASKS are missing, or --from runs in their place" if not given.tasks else "TASKS or --from runs")
+        parser.error(
+            "TASKS is missing; name a file of tasks, or pass --from runs"
+            if not given.tasks
+            else "pass either TASKS or --from runs, not both"
+        )
     given.tasks = given.tasks or "runs"
     given.teams = tuple(given.teams)
     given.results = given.results or Path(f"{Path(given.tasks.lstrip('@')).stem}.eval.jsonl")
@@ -73,7 +79,10 @@ def team_name(config: str) -> str:
 ARGUMENTS: ArgumentGroups = {
     "": (
         argument(
-            "tasks", metavar="TASKS", nargs="?", help="@questions, @reviews, @coding, or a file with input and target"
+            "tasks",
+            metavar="TASKS",
+            nargs="?",
+            help="@questions, @reviews, @coding, or a file with `input` and `target` fields",
         ),
         argument(
             "--configs",
@@ -82,28 +91,37 @@ ARGUMENTS: ArgumentGroups = {
             metavar="CONFIG,...",
             type=model_names,
             required=True,
-            help="configs of the teams, comma-separated",
+            help="the teams' configs, separated by commas",
         ),
-        argument("--against", metavar="MODEL|CONFIG", required=True, help="the one model, or a config with one agent"),
-        argument("--from", choices=("runs",), help="in place of TASKS: your own runs that proved right"),
         argument(
-            "--max-usd", dest="budget", metavar="USD", type=dollars, help="for all: no run begins that could pass it"
+            "--against",
+            metavar="MODEL|CONFIG",
+            required=True,
+            help="the model to compare with, or a config with one agent",
         ),
-        argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
-        argument("--items", metavar="N", type=counting_number, help="so many of them, drawn always alike"),
+        argument("--from", choices=("runs",), help="instead of TASKS: your own runs that you marked as right"),
+        argument(
+            "--max-usd",
+            dest="budget",
+            metavar="USD",
+            type=dollars,
+            help="total budget; massgen starts no run that could exceed it",
+        ),
+        argument("--max-usd-each", metavar="USD", type=dollars, help="budget of each run, instead of its config's"),
+        argument("--items", metavar="N", type=counting_number, help="use a fixed random sample of N items"),
         argument(
             "--samples",
             metavar="N",
             type=counting_number,
             default=MOST_SAMPLES,
-            help="ask the one model an item at most so often, whatever a team has cost (%(default)s)",
+            help="maximum number of answers of the one model per item (%(default)s)",
         ),
         argument(
             "--concurrency",
             metavar="N",
             type=counting_number,
             default=CONCURRENCY,
-            help="so many runs at once (%(default)s)",
+            help="maximum number of parallel runs (%(default)s)",
         ),
         argument(
             "--output",
@@ -111,9 +129,11 @@ ARGUMENTS: ArgumentGroups = {
             dest="results",
             metavar="FILE",
             type=Path,
-            help="every run as a line; default: TASKS.eval.jsonl",
+            help="file with one line per run; default: TASKS.eval.jsonl",
         ),
-        argument("--page", dest="html", metavar="FILE", type=Path, help="also write a page, and its drawing as .svg"),
+        argument(
+            "--page", dest="html", metavar="FILE", type=Path, help="also write an HTML page, and its chart as .svg"
+        ),
         argument("--json", action="store_true", help="print one JSON document"),
         argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
     ),
@@ -125,6 +145,7 @@ def make_parser() -> Parser:
     return _Parser(
         ARGUMENTS,
         prog="massgen eval",
-        description="Compare teams with one model, and with the same money on one model, on tasks with known answers.",
+        description="Compare teams with one model, and with repeated answers of that model at the same cost, on tasks "
+        "with known answers.",
         epilog=MANUAL,
     )

@@ -110,7 +110,9 @@ def run_many(work: Callable[[T], Awaitable[int]], options: T) -> int:
     try:
         return run_async(work, options)
     except KeyboardInterrupt:
-        print_error("Stopped. Runs that were begun go on in the background; the same command goes on from here.")
+        print_error(
+            "Stopped. Runs that have started continue in the background. Run the same command to continue from here."
+        )
         return EXIT_INTERRUPTED
 
 

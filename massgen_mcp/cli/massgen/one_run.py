@@ -119,7 +119,7 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
         print_line(commands)
     print_line(f"Estimate: {cost}")
     print_line(f"Limits: {at_most(config)}")
-    print_line("Nothing was asked. Without --dry-run the run begins.")
+    print_line("Nothing was asked. To start the run, leave --dry-run out.")
     return EXIT_OK
 
 
@@ -140,7 +140,7 @@ async def _start_in_background(request: RunRequest, notes: list[str], reporter: 
     note_left(Path.cwd(), run_id)
     note_background(Path.cwd(), run_id)
     print_line(json.dumps({"run_id": run_id, "reused": reused}) if as_json else run_id)
-    reporter.aside(f"It goes on in the background: massgen watch {run_id}, then massgen result {run_id}")
+    reporter.aside(f"The run continues in the background: massgen watch {run_id}, then massgen result {run_id}")
     return EXIT_OK
 
 
@@ -202,7 +202,7 @@ def write_answer(run: RunState, options: Options) -> MassgenError | None:
     try:
         output.write(run.best_answer.encode("utf-8", "replace"))
     except OSError as error:
-        return MassgenError("invalid_arguments", f"--output: the answer cannot be written: {error.strerror}")
+        return MassgenError("invalid_arguments", f"--output: cannot write the answer: {error.strerror}")
     return None
 
 
@@ -214,7 +214,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
     snapshot = RunState()
-    stopped = f"Stopped. {run.run_id}: `massgen status {run.run_id}` shows how far it came"
+    stopped = f"Stopped. {run.run_id}: `massgen status {run.run_id}` shows its progress"
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
@@ -229,7 +229,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
         cancelled = False
         async for number in signals:
             if number == LET_GO and not run.listed:
-                display.note("nothing of this run is kept, so it cannot go on without this terminal")
+                display.note("--no-logs keeps nothing of this run, so it can't continue without this terminal")
                 continue
             if number in (signal.SIGHUP, LET_GO) and run.listed:
                 _go_on_without(run, display, terminal, give_back=number == LET_GO)
@@ -270,7 +270,7 @@ def _go_on_without(run: ForegroundRun, display: Display, terminal: OwnTerminal, 
         return
     note_left(Path.cwd(), run.run_id)
     if give_back:
-        display.note(f"It goes on in the background: massgen watch {run.run_id}")
+        display.note(f"The run continues in the background: massgen watch {run.run_id}")
         display.close()
     terminal.leave()
     if give_back:

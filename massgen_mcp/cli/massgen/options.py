@@ -101,13 +101,16 @@ class _Parser(Parser):
         is_question = self.on_purpose or given.batch or not only_words
         if not is_question and not given.config and names_config(first):
             option = " --trust" if given.trust else ""
-            return f"{first} is a config and no question: massgen --config {shlex.quote(first)}{option} {asked}"
+            return (
+                f"{first} is a config, not a question; use it with: massgen --config "
+                f"{shlex.quote(first)}{option} {asked}"
+            )
         if given.question is not None and not first.strip():
-            return f"the question is empty: massgen {asked}"
+            return f"the question is empty; ask one: massgen {asked}"
         if rest and only_words and given.models and _is_model(first):
-            return f"the models go together, with commas: --model {','.join([*given.models, first])}"
+            return f"separate several models by commas: --model {','.join([*given.models, first])}"
         if not is_question and (hint := find_misspelling(first, rest)):
-            return f"{first[:80]} {hint}; to ask it all the same: massgen -- {shlex.quote(' '.join([first, *rest]))}"
+            return f"{first[:80]} {hint}; to ask it anyway: massgen -- {shlex.quote(' '.join([first, *rest]))}"
         return super().fault(given, rest)
 
 
@@ -124,25 +127,29 @@ def find_misspelling(first: str, rest: Sequence[str] = ()) -> str | None:
     words = first.split()
     if first.startswith("@"):
         question = shlex.quote(" ".join(rest) or "your question")
-        return f"is no question; `massgen configs` lists ready-made teams: massgen --config @examples/NAME {question}"
+        return (
+            "isn't a question. `massgen configs` lists ready-made teams; use one with: massgen --config "
+            f"@examples/NAME {question}"
+        )
     if not rest and _ID.fullmatch(first):
-        return f"is the id of a run: massgen result {first}"
+        return f"is the id of a run; show it with: massgen result {first}"
     if not rest and len(words) > 1 and words[0] in NAMES and all(map(_ID.fullmatch, words[1:])):
-        return f"is a verb in quotation marks: massgen {first}"
+        return f"is a verb; leave the quotation marks out: massgen {first}"
     if len(words) != 1 or (rest and not _ID.match(rest[0]) and len(rest) > 1):
         return None
     typed = " ".join([first, *rest])
     if first in NAMES:
-        return f"is a verb, and verbs come first: massgen {typed}"
+        return f"is a verb; put it first: massgen {typed}"
     if meant := WORDS_FROM_ELSEWHERE.get(first.lower()):
-        return f"is no verb; {meant}"
+        return f"isn't a verb; {meant}"
     known = (*NAMES, *OLD_VERBS)
     swapped = next((name for name in known if sorted(name) == sorted(first.lower())), None)
     if near := swapped or nearest(first, known, cutoff=NEAR_VERB):
-        return f"is no verb; did you mean: massgen {' '.join([near, *rest])}"
+        return f"isn't a verb; did you mean: massgen {' '.join([near, *rest])}"
     if not rest and _LOOKS_LIKE_A_FILE.fullmatch(first):
         return (
-            f"looks like a file, and there is none of this name; massgen - < {shlex.quote(first)} asks what is in one"
+            "looks like a file name, but this file doesn't exist. To ask the question in a file: massgen - < "
+            f"{shlex.quote(first)}"
         )
     return None
 
@@ -175,45 +182,48 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
     of_batch = given.concurrency is not None or given.max_usd_each
     shared = given.context or given.idempotency_key
     faults = (
-        (given.batch and given.question is None, "batch needs a FILE: massgen batch QUESTIONS.jsonl"),
+        (given.batch and given.question is None, "batch needs a file of questions: massgen batch QUESTIONS.jsonl"),
         (
             given.batch and batch_and,
-            "batch takes a FILE, options of the team, --output, --concurrency, --max-usd, --max-usd-each",
+            "batch only accepts FILE, options of the team, --output, --concurrency, --max-usd and --max-usd-each",
         ),
-        (of_batch and not given.batch, "--concurrency and --max-usd-each go with: massgen batch FILE"),
-        (shared and not given.background, "--context and --idempotency-key go with: massgen start QUESTION"),
+        (of_batch and not given.batch, "--concurrency and --max-usd-each only work with: massgen batch FILE"),
+        (shared and not given.background, "--context and --idempotency-key only work with: massgen start QUESTION"),
         (
             given.config and named_team,
-            "--config names a team of its own; it does not go with --model or --backend",
+            "--config already names the team; leave --config out, or --model and --backend",
         ),
-        (given.select and team, "--select chooses the config; it does not go with another choice of a team"),
+        (
+            given.select and team,
+            "--select chooses the config; leave it out, or leave --config, --model and --backend out",
+        ),
         (
             given.num_agents is not None and not named_team,
-            "--num-agents goes with --model or --backend; a config names its own agents",
+            "--num-agents needs --model or --backend; a config lists its own agents",
         ),
         (
             given.no_logs and given.session_id,
-            "--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session out",
+            "--no-logs keeps nothing, but --session needs a saved session; leave one of them out",
         ),
         (
             given.automation and (given.json or given.quiet or given.plain),
-            "--automation prints lines of its own; it does not go with --json, --quiet or --plain",
+            "--automation has its own output format; leave --json, --quiet and --plain out",
         ),
         (
             given.json and given.no_logs,
-            "--json says where the files of the run are, and --no-logs keeps none; leave one of them out",
+            "--json prints the paths of the run's files, but --no-logs keeps none; leave one of them out",
         ),
         (
             given.question is None and one_answer,
-            "--json, --quiet, --dry-run and `massgen start` are about one question; write it in quotation marks",
+            "--json, --quiet, --dry-run and `massgen start` need a question; write it in quotation marks",
         ),
         (
             given.background and left_alone_and,
-            "start only prints an id; leave --apply, --automation, --output, --no-logs, --notify and --dry-run out",
+            "start only prints an id; leave out --apply, --automation, --output, --no-logs, --notify and --dry-run",
         ),
         (
             given.automation and (given.select or given.init),
-            "--select and init ask a person; --automation is for programs",
+            "--select and init need a person to answer; leave --automation out",
         ),
     )
     if fault := next((message for holds, message in faults if holds), None):
@@ -267,7 +277,7 @@ def model_names(text: str) -> list[str]:
 ARGUMENTS: ArgumentGroups = {
     "": (
         argument(
-            "question", metavar="QUESTION", nargs="?", help="what the team is to answer; - reads it from standard input"
+            "question", metavar="QUESTION", nargs="?", help="the question for the team; - reads it from standard input"
         ),
     ),
     "the team": (
@@ -277,8 +287,8 @@ ARGUMENTS: ArgumentGroups = {
             metavar="=sha256:DIGEST",
             nargs="?",  # for the help alone: see `_with_whole_trust`
             type=trust_argument,
-            help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call "
-            "only",
+            help="accept the config's permissions and remember that; with =sha256:..., accept only that version, "
+            "for this call",
         ),
         argument("--select", action="store_true", help="choose the config from a list"),
         argument(
@@ -289,61 +299,65 @@ ARGUMENTS: ArgumentGroups = {
             type=model_names,
             action="extend",
             default=[],
-            help="one agent per model, such as gpt-5 or openrouter/NAME; comma-separated, may be repeated",
+            help="one agent per model, such as gpt-5 or openrouter/NAME; separated by commas, can be repeated",
         ),
-        argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model"),
-        argument(
-            "--num-agents", metavar="N", type=whole_number, help="this many agents, which take the models in turn"
-        ),
-        argument("--system-message", metavar="TEXT", help="system message of every agent"),
+        argument("--backend", metavar="TYPE", help="provider of --model; without --model: its strongest model"),
+        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; they take the models in turn"),
+        argument("--system-message", metavar="TEXT", help="system message for every agent"),
         argument(
             "--check",
             metavar="COMMAND",
             dest="checks",
             action="append",
             default=[],
-            help="a command that tests what answers change in the context paths, such as 'make test'; may be repeated",
+            help="command that tests each answer's changes, such as 'make test'; can be repeated",
         ),
         argument(
             "--decide",
             choices=get_args(GivenDecide),
-            help="how the winner is found: by votes, by tests that agents write, or one writes from all answers",
+            help="how to choose the final answer: by votes, by tests that agents write, or by merging all answers",
         ),
         argument(
             "--max-usd",
             metavar="USD",
             type=dollars,
-            help="the most that a run may cost; of batch: all together",
+            help="maximum cost of the run; for batch: of all runs together",
         ),
     ),
     "output": (
-        argument("--automation", action="store_true", help="few, stable lines for programs that read them"),
-        argument("--apply", action="store_true", help="apply the changes of the run without asking"),
+        argument("--automation", action="store_true", help="print a few lines in a stable format, for scripts"),
+        argument("--apply", action="store_true", help="apply the run's changes without asking"),
         argument(
             "--output", "-o", dest="output_file", metavar="FILE", type=Path, help="also write the final answer to FILE"
         ),
-        argument("--quiet", "-q", action="store_true", help="print the answer, and errors, and nothing else"),
-        argument("--json", action="store_true", help="print the result as one JSON document, as get_result gives it"),
-        argument("--plain", action="store_true", help="sentences instead of the live view, as for screen readers"),
-        argument("--no-display", action="store_true", help=argparse.SUPPRESS),
-        argument("--no-logs", action="store_true", help="leave nothing on disk but the output file"),
+        argument("--quiet", "-q", action="store_true", help="print only the answer and errors"),
+        argument("--json", action="store_true", help="print the result as one JSON document, like the tool get_result"),
         argument(
-            "--dry-run", action="store_true", help="show the team, its permissions and the estimate; ask no model"
+            "--plain",
+            action="store_true",
+            help="print sentences instead of the live view, for example for screen readers",
         ),
-        argument("--yes", "-y", action="store_true", help="answer yes to questions, except about trust and applying"),
+        argument("--no-display", action="store_true", help=argparse.SUPPRESS),
+        argument("--no-logs", action="store_true", help="keep nothing on disk except the output file"),
+        argument(
+            "--dry-run", action="store_true", help="show the team, its permissions and the estimated cost; ask no model"
+        ),
+        argument(
+            "--yes", "-y", action="store_true", help="answer yes to all questions except about trust and applying"
+        ),
         argument(
             "--notify",
             metavar="COMMAND",
             type=_split_words,
             default=(),
-            help="start this when the run has ended, without a shell; it gets MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST",
+            help="run this command when the run ends, without a shell; it gets MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST",
         ),
         argument("--debug", "-v", action="store_true", help="show every log line, with tracebacks"),
     ),
     "sessions": (
         argument("--session", "-s", dest="session_id", metavar="ID", help="continue this conversation"),
         argument(
-            "--changes-of", metavar="winner|AGENT", help="start from its changes in the session that are not applied"
+            "--changes-of", metavar="winner|AGENT", help="start from the unapplied changes of this agent in the session"
         ),
     ),
     "massgen start": (
@@ -353,9 +367,9 @@ ARGUMENTS: ArgumentGroups = {
             type=Path,
             action="append",
             default=[],
-            help="agents change copies of this directory, and `massgen apply` applies the changes; may be repeated",
+            help="agents change copies of this directory; `massgen apply` applies the changes; can be repeated",
         ),
-        argument("--idempotency-key", metavar="KEY", help="same key and request: same run"),
+        argument("--idempotency-key", metavar="KEY", help="a repeated request with the same key returns the same run"),
         STORE,
     ),
     "massgen batch": (
@@ -365,7 +379,7 @@ ARGUMENTS: ArgumentGroups = {
             type=counting_number,
             help=f"maximum number of parallel runs; default: {CONCURRENCY}",
         ),
-        argument("--max-usd-each", metavar="USD", type=dollars, help="for each run, instead of its config's"),
+        argument("--max-usd-each", metavar="USD", type=dollars, help="budget of each run, instead of its config's"),
     ),
     "the program": OF_EVERY_PROGRAM,
 }

@@ -21,7 +21,7 @@ from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 
 STANDARD_INPUT = "-"
 PROMPT = "You: "
-NOT_UTF8 = "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
+NOT_UTF8 = "the question on standard input isn't valid UTF-8; convert it with `iconv -t UTF-8`"
 TEXT = "utf-8-sig"
 """UTF-8, without the mark that programs of Windows put before it."""
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
@@ -33,12 +33,14 @@ def whole_question(given: str) -> str:
     """Raises `MassgenError` invalid_arguments for what is no text, nothing, or the name of a file."""
     if given != STANDARD_INPUT:
         if Path(given).suffix and not re.search(r"\s", given) and is_config(Path(given)):
-            message = f"{given} is a file and no question; massgen - < {shlex.quote(given)} asks what is written in it"
+            message = f"{given} is a file, not a question; to ask the question in it: massgen - < {shlex.quote(given)}"
             raise MassgenError("invalid_arguments", message)
         return given
     data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
     if not data.strip():
-        raise MassgenError("invalid_arguments", "standard input had no question; massgen - < question.md asks a file")
+        raise MassgenError(
+            "invalid_arguments", "standard input was empty; to ask the question in a file: massgen - < question.md"
+        )
     try:
         return data.decode(TEXT)
     except UnicodeDecodeError as error:
@@ -86,8 +88,9 @@ def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
     """
     named = dict.fromkeys(word.rstrip(_TRAILING) for word in _MENTION.findall(question))
     found = {word: _path(word, cwd) for word in named if re.fullmatch(r"\.[A-Za-z]\w{0,4}", Path(word).suffix)}
+    unread = "agents only see its name; to let them read it, name it under context_paths"
     return [
-        f"@{word}: {'agents get the word alone; name it under context_paths' if path else 'there is no such file here'}"
+        f"@{word}: {unread if path else 'this file does not exist here'}"
         for word, path in found.items()
         if path is None or not read
     ]
@@ -95,14 +98,18 @@ def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
 
 def _check(path: Path, config: Config, cwd: Path) -> None:
     if not path.is_relative_to(cwd):
-        message = f"@{path}: only what is in {cwd} can be named so; the config may name more under `context_paths`"
+        message = (
+            f"@{path}: you can only name files in {cwd} this way; name others in the config, under `context_paths`"
+        )
         raise MassgenError("invalid_action", message)
     if path.suffix.lower() in _IMAGES:
         models = ", ".join(dict.fromkeys(agent.asked for agent in config.agents))
-        message = f"@{path.name} is an image, and the models here are sent text alone ({models}); say what it shows"
+        message = (
+            f"@{path.name} is an image, but massgen sends only text to models ({models}); describe it in the question"
+        )
         raise MassgenError("invalid_action", message)
     if not config.orchestrator.enable_filesystem:
-        raise MassgenError("invalid_action", f"@{path}: these agents have no file tools (enable_filesystem: false)")
+        raise MassgenError("invalid_action", f"@{path}: these agents can't read files (enable_filesystem: false)")
 
 
 def _path(word: str, cwd: Path) -> Path | None:

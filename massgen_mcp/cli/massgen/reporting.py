@@ -83,8 +83,8 @@ class Account:
 def way_back(run: ForegroundRun) -> str:
     """How one comes back to a run that is shown live."""
     if not run.listed:
-        return "It ends if this terminal is closed, because nothing of it is kept."
-    return f"It goes on if you close this terminal, or press d: massgen watch {run.run_id}"
+        return "The run ends if you close this terminal, because --no-logs keeps nothing of it."
+    return f"Press d to leave; the run continues. To follow it: massgen watch {run.run_id}"
 
 
 def _members(config: Config) -> str:

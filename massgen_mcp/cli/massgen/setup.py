@@ -30,7 +30,7 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.request.team import unused_config
 from massgen_mcp.request.trust import read_file, remember
 
-HEADER = "# Made by `massgen --init`. Keys come from the environment, never from here.\n\n"
+HEADER = "# Made by `massgen --init`. massgen reads keys from the environment, never from a config.\n\n"
 
 
 def begin(*, cwd: Path, environ: Mapping[str, str]) -> Path | None:
@@ -39,18 +39,21 @@ def begin(*, cwd: Path, environ: Mapping[str, str]) -> Path | None:
         team = anyio.run(default_team, environ)
     except MassgenError:
         return set_up(cwd=cwd, environ=environ)
-    print_line("There is no config yet, and none is needed.")
+    print_line("You have no config yet, and you don't need one.")
     asked = ", ".join(dict.fromkeys(agent.asked for agent in team.config.agents))
-    offers = [f"Begin now, with the {team.description}", "Set up another team first; `massgen --init` does it later"]
-    print_line(f"Models that are here: {asked}")
+    offers = [f"Start now with the {team.description}", "Set up another team first (later: `massgen init`)"]
+    print_line(f"Available models: {asked}")
     return set_up(cwd=cwd, environ=environ) if choose("Which", offers) else None
 
 
 def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     """Ask, save, and return where. Raises `MassgenError` where nobody can be asked; Ctrl-C leaves nothing behind."""
     if not on_terminal():
-        raise MassgenError("invalid_arguments", "--init needs a terminal; write a config by hand or copy a ready one")
-    print_line("Set up a team for massgen. Ctrl-C leaves without saving anything.")
+        raise MassgenError(
+            "invalid_arguments",
+            "`massgen init` needs a terminal; write a config by hand, or copy one from `massgen configs NAME`",
+        )
+    print_line("Set up a team for massgen. Press Ctrl-C to leave without saving.")
     if unused := unused_config(cwd, "command line"):
         print_line(unused)
     keys = dict.fromkeys(name for row in PROVIDERS for name in row.key_variables if environ.get(name, "").strip())
@@ -92,7 +95,7 @@ def _team_text(
     if models:
         keyed = team_of_keys(environ)
         strongest = keyed.config if keyed else config_from_models(models, num_agents=None)
-        offers.append((f"The strongest model of each key: {', '.join(models)}", partial(_config_text, strongest)))
+        offers.append((f"The strongest model for each key: {', '.join(models)}", partial(_config_text, strongest)))
     for one in servers:
         chosen = chosen_models(one) or one.models[:1]
         named = ", ".join(model.name for model in chosen)
@@ -101,11 +104,11 @@ def _team_text(
         )
     if clis:
         named = ", ".join(cli.name for cli in clis)
-        title = f"Agent CLIs with your own logins, so your subscriptions pay: {named}"
+        title = f"Agent CLIs with your own logins, paid by your subscriptions: {named}"
         offers.append((title, partial(_config_text, team_of_clis(clis).config)))
     offers.append(("A ready config", partial(_ready, environ)))
     offers.append(("Three questions", partial(_three_questions, models)))
-    print_line("What shall the team be?")
+    print_line("Which team do you want?")
     _, make = offers[choose("Which", [title for title, _ in offers])]
     return make()
 
@@ -124,14 +127,14 @@ def _three_questions(models: Sequence[str]) -> str:
             print_line(f"   Enter takes {suggested}")
         if not (named := ask("Models") or suggested):
             continue
-        print_line("2. How many agents? Models are dealt out in turn.")
+        print_line("2. How many agents? The agents take the models in turn.")
         count = ask("Agents", str(max(2, len(named.split(",")))))
         try:
             config = config_from_models([name.strip() for name in named.split(",")], num_agents=int(count))
         except (MassgenError, ValueError) as error:
-            print_line(f"That does not work: {error}")
+            print_line(f"That doesn't work: {error}")
             continue
-        print_line("3. May the team read the files of the directory that it is asked from?")
+        print_line("3. May the team read the files in your working directory?")
         readable = confirm("Read", default=False)
         return _config_text(_reading(config) if readable else config)
 
@@ -149,8 +152,8 @@ def _file_to_save(cwd: Path, environ: Mapping[str, str]) -> Path:
     """Where to save; a file that is there is only replaced when the person says so."""
     project, own = config_places(cwd, environ)
     while True:
-        titles = [f"For this directory: {project}", f"For everything you ask: {own}"]
-        print_line("Where shall it be saved?")
+        titles = [f"For this directory: {project}", f"For all your questions: {own}"]
+        print_line("Where do you want to save it?")
         target = (project, own)[choose("Which", titles)]
         if not target.exists():
             return target
@@ -188,7 +191,7 @@ def choose_config(*, cwd: Path, environ: Mapping[str, str]) -> str | None:
     """Ask which config to take; returns what `--config` takes. None: the one that is found in `cwd` anyway; who picks
     it from a list has not read what it asks for. Raises `MassgenError` where nobody can be asked."""
     if not on_terminal():
-        raise MassgenError("invalid_arguments", "--select needs a terminal; name the config with --config")
+        raise MassgenError("invalid_arguments", "--select needs a terminal; name the config with --config PATH")
     own = [place for place in config_places(cwd, environ) if is_config(place)]
     choices = [_choice(str(path), "your own", environ) for path in own]
     choices += ready_configs(environ)

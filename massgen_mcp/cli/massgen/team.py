@@ -97,7 +97,7 @@ def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> 
     unasked = options.yes or options.dry_run or options.automation or only_sets_up
     if not at_home or unasked or not on_terminal():
         return True
-    print_line(f"{cwd} is not the directory of a project; runs would be kept here, in .massgen/.")
+    print_line(f"{cwd} isn't a project directory; massgen would keep its runs here, in .massgen/.")
     return confirm("Go on here", default=False)
 
 
@@ -113,7 +113,7 @@ def output_file(options: Options) -> OutputFile | None:
 def _consents(text: str) -> bool:
     for line in text.splitlines():
         print_line(line)
-    print_line("Lines with ! are more than a config may ask unasked. A yes is remembered until the file changes.")
+    print_line("Permissions marked with ! need your consent. massgen remembers your consent until the file changes.")
     return confirm("Allow this", default=False)
 
 
@@ -128,7 +128,7 @@ def _models(options: Options) -> list[str]:
     row = None if options.backend in WITHOUT_PROVIDER else named_provider(options.backend)
     if row is None or row.strong_model is None:
         name = options.backend if row is None else row.type
-        raise MassgenError("config_invalid", f"--backend {name}: name the model as well, with --model")
+        raise MassgenError("config_invalid", f"--backend {name}: also name the model, with --model")
     return [f"{row.type}/{row.strong_model}"]
 
 
@@ -143,17 +143,17 @@ async def agreed_to_checks(team: Team, say: Callable[[str], None], *, yes: bool 
         return True
     from massgen_mcp.runs.host.setting_up import try_checks
 
-    say("Trying the checks on your files as they are; no model is asked yet.")
+    say("Trying the checks on your unchanged files; massgen hasn't asked a model yet.")
     tried = await try_checks(config, team.environ, seconds=CHECKS_SECONDS)
     for one in tried:
         say(f"Check {one}")
     void = [one for one in tried if one.state == "void"]
     if not void:
         return True
-    say(f"{len(void)} of {len(tried)} checks would say nothing of the answers' files in this environment.")
+    say(f"{len(void)} of {len(tried)} checks can't test the answers in this environment.")
     if yes:
         return True
     try:
-        return confirm("Begin all the same", default=False)
+        return confirm("Start anyway", default=False)
     except KeyboardInterrupt:
         return False

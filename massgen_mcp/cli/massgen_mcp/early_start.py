@@ -22,7 +22,7 @@ def answer_early() -> Front:
     try:
         front.answer_until(_load)
     except Exception as error:  # noqa: BLE001 - a client that already talks to us has to hear why it ends
-        front.refuse("internal", f"the server cannot be loaded: {type(error).__name__}: {error}", EXIT_BROKEN)
+        front.refuse("internal", f"cannot load the server: {type(error).__name__}: {error}", EXIT_BROKEN)
     return front
 
 

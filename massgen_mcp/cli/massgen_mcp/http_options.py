@@ -24,10 +24,10 @@ def http_settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Ht
     for name in options.allowed_host:
         if not _HOST.fullmatch(name):
             raise MassgenError(
-                "invalid_arguments", f"--allowed-host {name}: expected a name, with a port if it has one"
+                "invalid_arguments", f"--allowed-host {name}: expected a host name, optionally with a port"
             )
     if options.public_url and not is_safe_url(options.public_url):
-        raise MassgenError("invalid_arguments", "--public-url: expected an https:// URL, without a query")
+        raise MassgenError("invalid_arguments", "--public-url: expected an https:// URL without a query")
     Webhooks.of(environ)  # wrong ones are to be told now, not when a run has ended
     return HttpSettings(
         options.host,
@@ -60,7 +60,7 @@ def _own_token(value: bytes, source: str) -> OwnToken:
 
 def _oauth(options: argparse.Namespace, environ: Mapping[str, str]) -> OAuthSettings:
     if not options.public_url:
-        message = "--oauth-issuer needs --public-url: tokens are issued for the URL by which clients know this server"
+        message = "--oauth-issuer needs --public-url: tokens are issued for the URL that clients use"
         raise MassgenError("invalid_arguments", message)
     client, secret = environ.get(OAUTH_CLIENT_VARIABLE, ""), environ.get(OAUTH_SECRET_VARIABLE, "")
     return OAuthSettings(

@@ -36,6 +36,12 @@ function merge(old, made) {
   wanted.forEach((child, k) => { if (old.childNodes[k] !== child) old.insertBefore(child, old.childNodes[k] || null); });
 }
 
+// The end of an answer's name, as in "gpt's 2nd answer", from its key: `agent1.2`, in a further attempt `agent1.2, attempt 2`.
+const whichAnswer = key => {
+  const [, number, rest] = key.match(/\.(\d+)(.*)/), last = number % 100 > 10 && number % 100 < 14 ? 0 : number % 10;
+  return `'s ${number}${['', 'st', 'nd', 'rd'][last] || 'th'} answer${rest}`;
+};
+
 // Characters that would be invisible, or would turn the direction of the text around them, are shown as signs. What joins an
 // emoji, or separates letters of a script that is written joined, stays: one at a time it hides nothing.
 const EMOJI = String.raw`\p{Extended_Pictographic}\p{Emoji_Modifier}?[\ufe0e\ufe0f]?`;

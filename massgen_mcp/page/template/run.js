@@ -9,7 +9,7 @@ function pageIn(into) {
   let run = null, agents, answers, line = null, chosen = null, unfolded = false;
   const who = name => h('strong', {style: {color: colour(agents[name].place)}}, bdi(agents[name].id));
   const dot = name => h('span', {class: 'dot', 'aria-hidden': 'true', style: {background: colour(agents[name].place)}});
-  const ofAnswer = key => answers[key] ? [who(answers[key].agent), ` ${key}`] : key;
+  const ofAnswer = key => answers[key] ? [who(answers[key].agent), whichAnswer(key)] : key;
   const chip = (text, tone) => h('span', {class: `chip ${tone || ''}`}, text);
   const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {key: heading}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
@@ -162,14 +162,14 @@ function pageIn(into) {
     found.querySelector('summary').focus();
   }
   function answerList() {
-    const options = run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`]);
+    const options = run.answers.map(one => [one.key, `${flat(agents[one.agent].id, 30)}${whichAnswer(one.key)}`]);
     if (run.final && run.answer) options.push(['final', 'the final answer']);
     const list = run.answers.map(one => {
       const checked = run.checks ? run.checks.checked.filter(other => other.answer === one.key) : [];
-      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`, votesFor(one.key) ? ` · ${count(votesFor(one.key), 'vote')}` : '',
+      const words = [dot(one.agent), who(one.agent), whichAnswer(one.key), one.won ? ' ★' : '', ` · ${at(one.at)}`, votesFor(one.key) ? ` · ${count(votesFor(one.key), 'vote')}` : '',
         one.changes ? chip(one.changes.say) : null, checked.map(verdict)];
       return keyed(`answer ${one.key}`, drawer(words, written(one.text), changed(one.changes), checked.map(checkRows), one.earlier && !run.redacted
-        ? keyed('against', drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier], one)))) : null));
+        ? keyed('against', drawer(`What changed against ${agents[one.agent].id}${whichAnswer(one.earlier)}`, later(() => compared(answers[one.earlier], one)))) : null));
     });
     return section('Answers', options.length > 1 && !run.redacted ? compare(options) : null, list);
   }
@@ -256,7 +256,7 @@ function pageIn(into) {
     const cell = (test, key) => h('td', {}, test.passed.includes(key) ? resultOf('passed') : test.failed.includes(key) ? resultOf('failed') : null);
     const code = (what, text) => [h('p', {class: 'dim'}, what), text.text ? h('pre', {class: 'lines', tabindex: 0}, visible(text.text)) : leftOut(text)];
     return section('Tests by the team', run.tests.say.map(line => h('p', {}, visible(line))), h('div', {class: 'wide'}, h('table', {class: 'tests'},
-      h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'Test'), columns.map(one => h('th', {scope: 'col'}, who(one.agent), h('br'), one.key, one.won ? ' ★' : '')))),
+      h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'Test'), columns.map(one => h('th', {scope: 'col'}, who(one.agent), whichAnswer(one.key), one.won ? ' ★' : '')))),
       h('tbody', {}, run.tests.tests.map((test, k) => h('tr', {class: test.void ? 'dim' : ''}, h('th', {scope: 'row'},
         keyed(`test ${k}`, drawer([bdi(test.title || 'A test that is left out here'), ' · by ', who(test.by)], code('The script', test.script), code('It has to print', test.expected))),
         test.void ? h('div', {}, `not counted: ${test.void}`) : null), columns.map(one => cell(test, one.key))))))));

@@ -152,7 +152,7 @@ function signOf(item, y, paint, run, agent, onAnswer) {
   const {x} = item;
   if (item.answer) {
     const {answer} = item;
-    return s('g', {class: 'go', onclick: () => onAnswer(run, answer.key)}, s('title', {}, `${agent.id} answers: ${answer.key}`),
+    return s('g', {class: 'go', onclick: () => onAnswer(run, answer.key)}, s('title', {}, `${agent.id}${whichAnswer(answer.key)}`),
       s('circle', {class: 'edge', cx: x, cy: y, r: 10, style: {fill: paint}}),
       s('text', {class: 'w', x, y: y + 4, 'text-anchor': 'middle'}, answer.label.split('.')[1]));
   }

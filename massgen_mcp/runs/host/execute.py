@@ -182,7 +182,7 @@ async def execute_run(run: RunFiles, run_id: str, context: RunContext) -> RunSta
         state, recorded, nlip = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
         journal.ends_with(state)
-        for listener in filter(None, (log.heard, recorded.heard, nlip, observer.on_record)):
+        for listener in filter(None, (partial(log.write_record, state), recorded.heard, nlip, observer.on_record)):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         observer.on_start(RunHandle(conductor, state, tuple(past)))

@@ -48,8 +48,8 @@ class RunLog:
         with path.open("a", encoding="utf-8", errors="replace") as file:
             yield cls(file, redactor)
 
-    def heard(self, record: LogRecord) -> None:
-        if line := log_line(record):
+    def write_record(self, run: RunState, record: LogRecord) -> None:
+        if line := log_line(record, run):
             self._file.write(f"{line}\n")
 
     def note(self, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from massgen_mcp.run_state.agents import AgentState, Vote
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import Phase, RunStatus
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
@@ -23,6 +24,7 @@ from massgen_mcp.server.results.words import (
     reason_of,
     with_model,
 )
+from massgen_mcp.views.names import name_answer
 
 REASON_CHARACTERS = 150
 A_WHILE = 10.0
@@ -97,7 +99,7 @@ def status(view: RunView, going_on: str = NOT_WOKEN) -> Status:
         spent_usd=run.spent.rounded_usd,
         max_usd=view.max_usd,
         agents=[
-            _agent_line(agent, run.votes.get(name), queued=run.end is None and name in run.resume_point.queued)
+            _agent_line(run, agent, run.votes.get(name), queued=run.end is None and name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
         nesting=_nesting(view),
@@ -115,10 +117,10 @@ def _nesting(view: RunView) -> str | None:
     return "; ".join(filter(None, (f"nested in {parent}" if parent else None, inside))) or None
 
 
-def _agent_line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
+def _agent_line(run: RunState, agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
     """One agent in one short line: what it does or did last, and its answers as long as it has not voted."""
     if vote is not None and agent.dropped is None:
-        return f"{with_model(agent.info)}: voted for {vote.label}"
+        return f"{with_model(agent.info)}: voted for {name_answer(run, vote.label)}"
     doing, why = "waits in our own queue" if queued else agent.status, ""
     if agent.dropped is not None:
         why = f" ({agent.dropped.reason})"

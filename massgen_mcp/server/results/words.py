@@ -18,9 +18,8 @@ from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, st
 from massgen_mcp.views.ending import list_replacement_notes
 from massgen_mcp.views.firmness import describe_vendors, list_limits, list_objections, shortly, why_weak
 from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
-from massgen_mcp.views.votes_text import nobody_voted
+from massgen_mcp.views.votes_text import list_decisions, nobody_voted
 
 AFTER_RESTART = "Set them and restart the server, then call control_run with action=resume."
 AFTER_UPGRADE = "Upgrade it, then call control_run with action=resume."
@@ -154,8 +153,7 @@ def note_on_result(view: RunView) -> str | None:
     """`note_on` with how firm the decision is, what decided beyond the votes (which answers say the same, a run-off,
     a tie), and with the MCP servers that agents had to do without.
     """
-    winner = view.snapshot.winner
-    decided = decided_beyond_votes(winner) if winner is not None else []
+    decided = list_decisions(view.snapshot)
     unfinished = nobody_voted(view.snapshot) if view.snapshot.outcome == "unfinished" else None
     parts = [*dict.fromkeys(filter(None, [unfinished, *why_weak(view.snapshot, checks=False)]))]
     parts += [f"How it was decided: {'; '.join(decided)}."] if decided else []

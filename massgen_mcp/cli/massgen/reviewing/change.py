@@ -59,7 +59,7 @@ class ReviewedChange:
             return read_files(self.rows)
         except IncompleteDiff as error:
             raise MassgenError(
-                "invalid_arguments", f"{show_name(self.source)}: the diff is not complete: {error}; make it again"
+                "invalid_arguments", f"{show_name(self.source)}: the diff is incomplete: {error}; create it again"
             ) from error
 
     @cached_property
@@ -96,15 +96,17 @@ def change_of(
     try:
         change = _find_change(diff, branch, pr, cwd, without)
     except GitFailed as error:
-        raise MassgenError("invalid_arguments", f"the change cannot be found: {error}") from error
+        raise MassgenError("invalid_arguments", f"cannot find the change: {error}") from error
     if diff is not None and not change.diff.strip():
         raise MassgenError(
             "invalid_arguments",
-            f"--diff {show_name(diff)}: the diff is empty, so nothing was reviewed; see whether the command that made "
-            "it failed, or review the working tree with `massgen review --branch BASE`",
+            f"--diff {show_name(diff)}: the diff is empty, so massgen reviewed nothing. Check whether the "
+            "command that made it failed, or review the working tree with `massgen review --branch BASE`",
         )
     if diff is not None and not change.files:
-        raise MassgenError("invalid_arguments", f"--diff {show_name(diff)}: this is no unified diff")
+        raise MassgenError(
+            "invalid_arguments", f"--diff {show_name(diff)}: this isn't a unified diff; make one with `git diff`"
+        )
     return change
 
 
@@ -115,7 +117,9 @@ def _find_change(
         return ReviewedChange("standard input" if diff == "-" else diff, _given_diff(diff))
     user = UserRepository.around(cwd)
     if user is None:
-        raise MassgenError("invalid_arguments", "this directory is in no git repository; give the change as --diff")
+        raise MassgenError(
+            "invalid_arguments", "this directory isn't in a git repository; pass the change with --diff FILE"
+        )
     with open_view(user) as view:
         _ignore_diff_attributes(view)
         if pr is not None:
@@ -139,9 +143,9 @@ def _working_tree(view: Git, user: UserRepository, branch: str | None, without: 
         _add_untracked(view, user, new)
     notes: tuple[str, ...] = ()
     if hidden:
-        notes = (f"without {counted(len(hidden), 'untracked file')} that may not be read: {', '.join(hidden)}",)
+        notes = (f"without {counted(len(hidden), 'untracked file')} that agents may not read: {', '.join(hidden)}",)
     text = view.run(*_DIFF, since, work_tree=user.top)
-    return ReviewedChange(f"the working tree since {since[:12]}", _decoded(text), user.top, notes=notes)
+    return ReviewedChange(f"changes in the working tree since {since[:12]}", _decoded(text), user.top, notes=notes)
 
 
 def _list_untracked(view: Git, user: UserRepository, without: Collection[Path]) -> tuple[list[str], list[str]]:
@@ -208,14 +212,14 @@ def _commit(git: Git, names: Sequence[str]) -> str:
     if git.outcome("rev-parse", "-q", "--verify", "HEAD", accepted=(0, 1, 128))[0]:
         raise MassgenError(
             "invalid_arguments",
-            "this repository has no commit, so there is nothing to compare with; commit something, or review a diff: "
-            "git diff --no-index OLD NEW | massgen review --diff -",
+            "this repository has no commit to compare with. Commit something, or review a diff: git diff "
+            "--no-index OLD NEW | massgen review --diff -",
         )
     branches = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes").decode().split()
     near = did_you_mean(names[-1], branches) or f"; branches here: {', '.join(branches[:10]) or 'none'}"
-    wanted = f"there is no commit {show_name(names[-1])} to compare with, as --branch says"
+    wanted = f"there is no commit {show_name(names[-1])} to compare with; correct --branch"
     if len(names) > 1:
-        wanted = f"there is no main branch ({', '.join(_MAIN[1:])}) to compare with; name one with --branch BASE"
+        wanted = f"found no main branch ({', '.join(_MAIN[1:])}) to compare with; name a branch with --branch BASE"
     raise MassgenError("invalid_arguments", f"{wanted}{near}")
 
 
@@ -224,8 +228,8 @@ def _fetch_head(view: Git, user: UserRepository, pr: int) -> str:
     address = read_origin(user, view)
     if address is None:
         raise GitFailed(
-            f"pull request {pr} cannot be fetched: the repository has no remote `origin`; "
-            "`git remote add origin URL` adds one"
+            f"cannot fetch pull request {pr}: the repository has no remote `origin`; add one with `git remote "
+            "add origin URL`"
         )
     if (user.top / address).exists():
         address = str(user.top / address)
@@ -235,5 +239,5 @@ def _fetch_head(view: Git, user: UserRepository, pr: int) -> str:
     try:
         fetch(view, address, f"+refs/pull/{pr}/head:{ref}", without_keys(os.environ))
     except GitFailed as error:
-        raise GitFailed(f"pull request {pr} cannot be fetched from {show_name(shown)}: {error}") from error
+        raise GitFailed(f"cannot fetch pull request {pr} from {show_name(shown)}: {error}") from error
     return _commit(view, (ref,))

@@ -50,7 +50,7 @@ def read_files(rows: Sequence[str]) -> list[DiffSection]:
     files = [*_read_sections(rows)]
     for file in files:
         if not file.is_complete:
-            raise IncompleteDiff(f"it names {file.path} and shows no change of it")
+            raise IncompleteDiff(f"it names {file.path} but shows no change to it")
     return files
 
 
@@ -104,7 +104,7 @@ def _read_hunk(rows: Sequence[str], start: int, hunk: re.Match[str], file: DiffS
             number, new = number + 1, new - 1
     if old or new:
         raise IncompleteDiff(
-            f"it ends in the middle of a hunk of {file.path}: {hunk[0]} announces other lines than follow"
+            f"it ends in the middle of a hunk of {file.path}: {hunk[0]} announces a different number of lines"
         )
     return place
 

@@ -248,4 +248,4 @@ def earlier_findings(report: str) -> list[Earlier]:
             kept_there = json.loads(report)["kept"] if report.strip() else []
         return [Earlier.model_validate(one) for one in kept_there]
     except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise MassgenError("invalid_arguments", "--previous: this is no report of a review") from error
+        raise MassgenError("invalid_arguments", "--previous: this file isn't a review report") from error

@@ -15,10 +15,10 @@ FailOn = Literal["proven", "blocker", "major", "minor", "never"]
 SUFFIXES: dict[str, Format] = {".md": "markdown", ".json": "json", ".sarif": "sarif"}
 
 MANUAL = """
-What one agent found another one tries to refute, of another vendor where there is one. A finding is proven if a \
-script showed it in the sandbox and nobody could refute it, refuted if somebody could, and else unproven. The team is \
---config, models, your own config, or the default team; never a config of this directory, which may be part of the \
-change.
+A second agent, from another vendor if possible, tries to refute each finding. A finding is "proven" if a script \
+showed it in the sandbox and the second agent couldn't refute it, "refuted" if that agent could, and "unproven" \
+otherwise. The team comes from --config, --model, your own config or the default team. massgen ignores configs in \
+this directory, since they may be part of the change.
 
 examples:
   massgen review
@@ -27,10 +27,10 @@ examples:
   git diff HEAD~3 | massgen review --diff - --format json
 
 exit codes:
-  0  nothing that --fail-on names, or no file differs
+  0  no findings that --fail-on names, or no file differs
   1  findings that --fail-on names
-  2  unclear: no agent was left, the budget is gone, a finding was not decided, nothing could be asked, the diff is
-     empty or cut, or a text could not be read
+  2  unclear: no agent was left, the budget ran out, a finding is undecided, no model could be asked, the diff is
+     empty or incomplete, or a file couldn't be read
   4  interrupted
 """
 
@@ -60,7 +60,7 @@ class _Parser(Parser):
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
         """Also a file or a branch without its option."""
         if rest and not rest[0].startswith("-"):
-            return f"{rest[0]} needs its option: --diff {rest[0]} if it is a file, --branch {rest[0]} if it is a branch"
+            return f"{rest[0]} needs an option: --diff {rest[0]} for a file, --branch {rest[0]} for a branch"
         return super().fault(given, rest)
 
 
@@ -69,14 +69,14 @@ def parse(arguments: Sequence[str]) -> ReviewOptions:
     parser = make_parser()
     given = parser.parse(arguments)
     if given.config and given.models:
-        parser.error("--config names a team of its own; it does not go with --model")
+        parser.error("--config already names the team; leave --config or --model out")
     if given.num_agents is not None and not given.models:
-        parser.error("--num-agents goes with --model")
+        parser.error("--num-agents needs --model")
     if given.diff is not None and (given.branch is not None or given.pr is not None):
-        parser.error("--diff is the change itself; it does not go with --branch or --pr")
+        parser.error("--diff already names the change; leave --branch and --pr out")
     for file in given.output_files:
         if file.suffix not in SUFFIXES:
-            parser.error(f"--output {file}: its name ends with none of {', '.join(SUFFIXES)}")
+            parser.error(f"--output {file}: the file name must end with one of {', '.join(SUFFIXES)}")
     team = Options(
         config=given.config, models=tuple(given.models), num_agents=given.num_agents, automation=True,
         no_logs=given.no_logs, debug=given.debug,
@@ -88,18 +88,22 @@ def parse(arguments: Sequence[str]) -> ReviewOptions:
 ARGUMENTS: ArgumentGroups = {
     "the change": (
         argument("--diff", metavar="FILE", help="a unified diff; - reads it from standard input"),
-        argument("--branch", metavar="BASE", help="this working tree since it left BASE; default: the main branch"),
+        argument(
+            "--branch",
+            metavar="BASE",
+            help="changes in this working tree since it branched off BASE; default: the main branch",
+        ),
         argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`"),
         argument(
             "--text-only",
             action="store_true",
-            help="show agents no files, and run nothing; so it is with --diff and --pr",
+            help="show agents no files and run no commands; always the case with --diff and --pr",
         ),
         argument(
             "--evidence",
             metavar="FILE",
             type=Path,
-            help="what was printed where the change was run, such as by its tests",
+            help="output from running the change, such as its test log",
         ),
     ),
     "the team": (
@@ -114,11 +118,16 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="one agent per model",
         ),
-        argument("--num-agents", metavar="N", type=whole_number, help="this many, which take the models in turn"),
-        argument("--max-usd", metavar="USD", type=dollars, help="for all; default: budget.max_usd of the config"),
+        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; they take the models in turn"),
+        argument(
+            "--max-usd",
+            metavar="USD",
+            type=dollars,
+            help="budget of the whole review; default: budget.max_usd of the config",
+        ),
     ),
     "output": (
-        argument("--format", choices=get_args(Format), default="markdown", help="of standard output"),
+        argument("--format", choices=get_args(Format), default="markdown", help="format of standard output"),
         argument("--json", dest="format", action="store_const", const="json", help="the same as --format json"),
         argument(
             "--output",
@@ -128,22 +137,23 @@ ARGUMENTS: ArgumentGroups = {
             type=Path,
             action="append",
             default=[],
-            help="also write it here, as .md, .json or .sarif says; may be repeated",
+            help="also write the report to FILE (.md, .json or .sarif); can be repeated",
         ),
         argument(
             "--fail-on",
             choices=get_args(FailOn),
             default="blocker",
-            help="exit with 1 for what is proven; or also for what is not refuted and as severe; default: blocker",
+            help="exit with 1 for proven findings, or also for unrefuted ones of at least this severity; default: "
+            "blocker",
         ),
         argument(
             "--previous",
             metavar="FILE",
             type=Path,
-            help="the last report of this change: what it says is not said again",
+            help="the previous report of this change; massgen doesn't repeat its findings",
         ),
-        argument("--dry-run", action="store_true", help="say what would be reviewed, and ask nobody"),
-        argument("--no-logs", action="store_true", help="leave nothing on disk but the output files"),
+        argument("--dry-run", action="store_true", help="show what would be reviewed; ask no model"),
+        argument("--no-logs", action="store_true", help="keep nothing on disk except the output files"),
         argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
     ),
 }
@@ -154,6 +164,6 @@ def make_parser() -> Parser:
     return _Parser(
         ARGUMENTS,
         prog="massgen review",
-        description="Review a change by several models, and have what they find refuted or proven.",
+        description="Let several models review a change, and other models refute or prove their findings.",
         epilog=MANUAL,
     )

@@ -39,7 +39,7 @@ def shown_finding(number: int, one: Reviewed) -> str:
     """For those who try to refute it; who found it is not said."""
     data: dict[str, Any] = {"finding": number, **one.finding.model_dump()}
     if one.script is not None:
-        data |= {"script": one.script, "prints": one.printed, "was run and printed this": one.shown}
+        data |= {"script": one.script, "prints": one.printed, "ran and printed this": one.shown}
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
@@ -65,9 +65,11 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
     for one in found:
         if not one.known_before:
             yield from _full(one)
-    yield from _listed("Said before, and still there", [_finding_line(one) for one in found if one.known_before])
-    yield from _listed("Said before; its line is there, and nobody found it again", map(_earlier, review.still))
-    yield from _listed("Gone: its line is not in the change any more", map(_earlier, review.gone))
+    yield from _listed("Reported before and still there", [_finding_line(one) for one in found if one.known_before])
+    yield from _listed(
+        "Reported before; its line is unchanged, but no agent found it again", map(_earlier, review.still)
+    )
+    yield from _listed("Gone: the change no longer contains its line", map(_earlier, review.gone))
     yield from _listed("Refuted", [f"{_finding_line(one)}: {words(one.reason)}" for one in refuted])
     yield ""
     yield marker(review)
@@ -80,10 +82,10 @@ def _full(one: Reviewed) -> Iterator[str]:
     if one.finding.fix:
         yield f"Fix: {words(one.finding.fix)}\n"
     if one.script is not None:
-        ran = "A script showed it" if one.shown else "A script was to show it, and did not, or did not run"
+        ran = "Shown by a script" if one.shown else "Its script did not show it, or did not run"
         fence = "`" * (3 + max(map(len, re.findall(r"`+", one.script)), default=0))
         yield f"{ran}:\n\n{fence}sh\n{one.script.rstrip()}\n{fence}\n"
-    tried = "; nobody else has looked at it"
+    tried = "; no other agent has checked it"
     if one.tried_by is not None:
         tried = f"; {words(one.tried_by)} {'would refute' if one.refuted else 'could not refute'} it"
         tried += f": {words(one.reason)}" if one.reason else ""

@@ -52,7 +52,7 @@ from massgen_mcp.views.plain_text import counted
 SHARE = 2 / 3
 """Of the budget, for those who review; what they leave is for those who refute."""
 
-NOTHING = "There is nothing to review: no file differs. --branch BASE names what to compare with."
+NOTHING = "There is nothing to review: no file differs. Pass --branch BASE to compare with another branch."
 
 PART, LEAST_PART = 0.8, 1_000
 """The share of what a model was shown that a part of the change fills, with the question; and its least characters."""
@@ -202,9 +202,9 @@ def _note_unread(found: Review) -> Review:
     """Name the files that no reviewer could read."""
     unclear, notes = [*found.unclear], [*found.notes, *found.change.notes]
     if unread := found.change.unread:
-        unclear.append(f"the text of {counted(len(unread), 'file')} could not be read: {', '.join(unread)}")
+        unclear.append(f"could not read the text of {counted(len(unread), 'file')}: {', '.join(unread)}")
     if media := found.change.media:
-        notes.append(f"reviewers saw the names alone of {counted(len(media), 'binary file')}: {', '.join(media)}")
+        notes.append(f"reviewers saw only the names of {counted(len(media), 'binary file')}: {', '.join(media)}")
     return replace(found, unclear=tuple(unclear), notes=tuple(notes))
 
 
@@ -215,9 +215,9 @@ async def _planned(given: CallerRequest) -> int:
     except MassgenError as error:
         if error.code != "no_default_team":
             raise
-        print_text(f"Nobody is there to review it: {error}")
+        print_text(f"No agent can review it: {error}")
         return EXIT_OK
-    print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it; nobody was asked.")
+    print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it. No model was asked.")
     return EXIT_OK
 
 
@@ -227,7 +227,7 @@ def _given(options: ReviewOptions, change: ReviewedChange, cwd: Path) -> CallerR
     changed = {(change.top / file).resolve() for file in change.lines} if change.top is not None else ()
     if config is not None and config_path(config).resolve() in changed:
         raise MassgenError(
-            "config_untrusted", f"{show_name(config)} is part of the change; name a copy of how it was before"
+            "config_untrusted", f"{show_name(config)} is part of the change; name a copy of its earlier version"
         )
     given = given_of(options.team, "-", cwd=cwd, environ=os.environ)
     named = replace(given.team, searches_directory=False) if isinstance(given.team, NamedTeam) else given.team
@@ -260,7 +260,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     ended = await _ask_reviewers(asked, change, asked.max_usd * SHARE)
     runs, parts = [ended], _list_parts(ended, change)
     if parts:
-        print_error(f"The change is too long for the models: it is reviewed in {counted(len(parts), 'part')}")
+        print_error(f"The change is too long for the models, so they review it in {counted(len(parts), 'part')}")
         each = (asked.max_usd * SHARE - asked.spent.usd) / len(parts)
         runs += [await _ask_reviewers(asked, part, each) for part in parts]
     whole = runs[1:] or runs  # of the first one, only the findings count where parts follow
@@ -278,10 +278,10 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     unclear = tuple(dict.fromkeys(reason for run in whole for reason in _unclear(run)))
     lost = {name: reason for run in whole for name, reason, _ in run.degraded}
     notes = [describe_loss(agents[name].id, reason) for name, reason in lost.items()]
-    notes += [f"the change is too long for the models; it was reviewed in {len(parts)} parts"] if parts else []
+    notes += [f"the change is too long for the models, so they reviewed it in {len(parts)} parts"] if parts else []
     able = {agent.id: agent for name, agent in agents.items() if lost.get(name, LATE) == LATE}
     if findings:
-        print_error(f"{counted(len(findings), 'finding')}; each goes to somebody else, who tries to refute it")
+        print_error(f"{counted(len(findings), 'finding')}; another agent tries to refute each one")
     refuting = _Refuting(asked, parts or [change], able)
     findings = await refuting.tried(findings)
     undecided = sum(one.undecided for one in findings)
@@ -331,9 +331,9 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
         only = f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}"
         reasons.append(f"{only} ({'; '.join(lost)})")
     if "cut_short" in work.weak and ended.budget_reached:
-        reasons.append("the budget was gone before the review was done; --max-usd raises it")
+        reasons.append("the budget ran out before the review was complete; raise it with --max-usd")
     elif "cut_short" in work.weak:
-        reasons.append("a user ended the run before the review was done")
+        reasons.append("a user ended the run before the review was complete")
     if "shown_in_part" in work.weak:
         reasons.append(describe_partly_read(ended, work.partly_read).rstrip("."))
     return tuple(reasons)
@@ -418,7 +418,7 @@ class _Refuting:
         partly_read = ended.work_done.partly_read
         if partly_read:
             text = describe_partly_read(ended, partly_read).rstrip(".")
-            self.notes.append(f"the verdicts of {agent} do not count: {text}")
+            self.notes.append(f"the verdicts of {agent} don't count: {text}")
         else:
             verdicts[agent].update(_verdicts(ended.best_answer or ""))
 

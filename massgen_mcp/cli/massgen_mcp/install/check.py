@@ -74,7 +74,7 @@ def _entry_check(client: Client, knowing: Sequence[str], broken: Sequence[str]) 
         return DoctorCheck("client", "warn", message, f"massgen install {client.name}")
     if knowing:
         return DoctorCheck("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}")
-    message = f"{client.title} is installed and does not know {SERVER}"
+    message = f"{client.title} is installed but doesn't know {SERVER}"
     return DoctorCheck("client", "warn", message, f"massgen install {client.name}")
 
 
@@ -113,7 +113,7 @@ def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
     """Why a client could not start this; None where it could."""
     found = shutil.which(entry.command, path=environ.get("PATH"))
     if found is None:
-        return f"there is no program {entry.command}"
+        return f"program not found: {entry.command}"
     if entry.scope == "project" and not _is_own(found, entry, environ):
         return None
     try:
@@ -126,12 +126,12 @@ def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"{entry.command} does not answer within {STARTUP_SECONDS} s"
+        return f"{entry.command} doesn't answer within {STARTUP_SECONDS} s"
     except OSError as error:
         return f"{entry.command} cannot be started: {error.strerror}"
     if b'"serverInfo"' in done.stdout or b'"agentInfo"' in done.stdout:
         return None
-    return f"{entry.command} ends with code {done.returncode} and does not answer"
+    return f"{entry.command} exits with code {done.returncode} without answering"
 
 
 def _is_own(found: str, entry: _Entry, environ: Mapping[str, str]) -> bool:

@@ -124,7 +124,7 @@ def _agent(command: ServerCommand) -> ServerEntry:
 def _goose(command: ServerCommand) -> ServerEntry:
     return {
         "name": "massgen",
-        "description": "Delegate a hard question to a team of LLM agents",
+        "description": "Ask a team of LLM agents a hard question",
         "type": "stdio",
         "cmd": command.path,
         "args": list(command.arguments),
@@ -161,7 +161,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda environ: str(Path(environ.get("CLAUDE_CONFIG_DIR") or "", ".claude.json")),
             ".mcp.json",
             _referring("${NAME:-}", kind="stdio", timeout=CALL_SECONDS * 1000),
-            "Start Claude Code anew; /mcp shows the server.",
+            "Restart Claude Code; /mcp shows the server.",
             Known(True, True, False, "28 hours, 5 minutes by `install`; 50,000 characters", "tried, 2.1.332"),
         ),
         Client(
@@ -172,7 +172,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda environ: str(Path(environ.get("CODEX_HOME") or ".codex", "config.toml")),
             ".codex/config.toml",
             _codex,
-            "Start Codex anew; /mcp shows the server.",
+            "Restart Codex; /mcp shows the server.",
             Known(False, True, False, "5 minutes; about 12 kB", "tried, 0.171"),
         ),
         Client(
@@ -183,8 +183,8 @@ CLIENTS: Mapping[str, Client] = {
             lambda environ: str(Path(environ.get("GEMINI_CLI_HOME") or "", ".gemini/settings.json")),
             ".gemini/settings.json",
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
-            "Start Gemini CLI anew, in a folder that it trusts; /mcp shows the server. Google ended it for private "
-            "accounts in June 2026; agy has taken its place: massgen install agy.",
+            "Restart Gemini CLI in a folder that it trusts; /mcp shows the server. Google closed it to private "
+            "accounts in June 2026; agy replaces it: massgen install agy.",
             Known(False, False, False, "5 minutes by `install`; unknown", "tried, 0.61"),
         ),
         Client(
@@ -195,7 +195,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".cursor/mcp.json",
             ".cursor/mcp.json",
             _referring("${env:NAME}", kind="stdio"),
-            "Switch the server on in Cursor's settings under MCP, or start Cursor anew.",
+            "Enable the server in Cursor's settings under MCP, or restart Cursor.",
             Known(None, True, True, "unknown", "its documentation"),
         ),
         Client(
@@ -217,7 +217,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".codeium/windsurf/mcp_config.json",
             None,
             _referring("${env:NAME}"),
-            "Refresh the servers in Windsurf's settings under Cascade, or start Windsurf anew.",
+            "Refresh the servers in Windsurf's settings under Cascade, or restart Windsurf.",
             Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
@@ -228,7 +228,7 @@ CLIENTS: Mapping[str, Client] = {
             _ZED_FILE,
             ".zed/settings.json",
             _zed,
-            "Zed starts the server by itself; the settings of its agent panel show it.",
+            "Zed starts the server itself; its agent panel's settings show it.",
             Known(None, False, None, "unknown", "its documentation"),
         ),
         Client(
@@ -239,7 +239,7 @@ CLIENTS: Mapping[str, Client] = {
             _below_config("opencode/opencode.json"),
             "opencode.json",
             _opencode,
-            "Start opencode anew; /mcp shows the server.",
+            "Restart opencode; /mcp shows the server.",
             Known(False, False, False, "unknown", "tried, 1.18"),
         ),
         Client(
@@ -250,7 +250,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".copilot/mcp-config.json",
             ".github/mcp.json",
             _referring("${NAME:-}", kind="local", tools=["*"]),
-            "Start Copilot CLI anew; /mcp show lists the server.",
+            "Restart Copilot CLI; `/mcp show` lists the server.",
             Known(False, True, False, "unknown", "tried, 1.0.102"),
         ),
         Client(
@@ -261,7 +261,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".gemini/antigravity-cli/mcp_config.json",
             ".agents/mcp_config.json",
             _referring("$NAME"),
-            "Start agy anew; /mcp shows the server.",
+            "Restart agy; /mcp shows the server.",
             Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
@@ -272,7 +272,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".junie/mcp/mcp.json",
             ".junie/mcp/mcp.json",
             _stdio,
-            "Junie's settings show the server under MCP. Start the IDE where the keys are set.",
+            "Junie's settings list the server under MCP. Start the IDE from a shell in which the keys are set.",
             Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
@@ -283,7 +283,7 @@ CLIENTS: Mapping[str, Client] = {
             _ZED_FILE,
             None,
             _zed_agent,
-            "Open Zed's agent panel and start a thread with it. Start Zed where the keys are set.",
+            "Open Zed's agent panel and start a massgen thread. Start Zed from a shell in which the keys are set.",
             is_editor=True,
         ),
         Client(
@@ -294,7 +294,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".jetbrains/acp.json",
             None,
             _agent,
-            "Choose it in the AI Chat of the IDE. Start the IDE where the keys are set.",
+            "Choose massgen in the IDE's AI Chat. Start the IDE from a shell in which the keys are set.",
             is_editor=True,
         ),
         Client(
@@ -305,7 +305,7 @@ CLIENTS: Mapping[str, Client] = {
             _below_config("amp/settings.json"),
             ".amp/settings.json",
             _stdio,
-            "Start Amp anew, where the keys are set; a server of a project has to be approved first.",
+            "Restart Amp from a shell in which the keys are set; Amp asks you to approve a project's server first.",
             Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
@@ -316,7 +316,7 @@ CLIENTS: Mapping[str, Client] = {
             _below_config("goose/config.yaml"),
             None,
             _goose,
-            "Start a new session of Goose, where the keys are set; `goose info -v` shows the server.",
+            "Start a new Goose session from a shell in which the keys are set; `goose info -v` shows the server.",
             Known(False, True, True, "5 minutes by `install`; unknown", "tried, 1.34; Apps by its documentation"),
         ),
         Client(
@@ -330,7 +330,7 @@ CLIENTS: Mapping[str, Client] = {
             ),
             None,
             _stdio,
-            "Quit Claude Desktop and start it anew; its settings show the server under Developer.",
+            "Quit and restart Claude Desktop; its settings show the server under Developer.",
             Known(None, None, None, "1 to 4 minutes; unknown", "issues; Apps only at times"),
             hands_on=False,
         ),

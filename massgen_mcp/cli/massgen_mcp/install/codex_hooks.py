@@ -25,7 +25,7 @@ def build_hooks(command: str, directory: str) -> dict[str, list[Document]]:
     line = f"{command} hook {directory}"
     note: Document = {"type": "command", "command": line, "timeout": NOTE_SECONDS}
     wait: Document = {"type": "command", "command": line, "timeout": WAIT_SECONDS}
-    wait["statusMessage"] = "Waiting for the massgen run. Press Esc to stop waiting; the run goes on."
+    wait["statusMessage"] = "Waiting for the massgen run to end. Press Esc to stop waiting; the run continues."
     return {"PostToolUse": [{"matcher": WATCHED, "hooks": [note]}], "Stop": [{"hooks": [wait]}]}
 
 
@@ -69,7 +69,7 @@ def _parse(file: Path, text: str) -> Document:
         hooks = cast("Document", document).get("hooks", {})
         if isinstance(hooks, dict) and all(isinstance(one, list) for one in cast("Document", hooks).values()):
             return cast("Document", document)
-    raise refuse_change(file, "it holds no hooks of Codex")
+    raise refuse_change(file, "it isn't a Codex hooks file")
 
 
 def _is_ours(group: object) -> bool:

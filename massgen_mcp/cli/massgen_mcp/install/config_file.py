@@ -72,7 +72,7 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, wit
                 return Change(link, True)
         return Change(link, True, write_text(file, before, text))
     except RuntimeError as error:
-        raise refuse_change(link, "its links lead in a circle") from error
+        raise refuse_change(link, "its links form a loop") from error
     except OSError as error:
         raise refuse_change(link, error.strerror or type(error).__name__) from error
 
@@ -80,9 +80,9 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, wit
 def _check_within(link: Path, file: Path, project: Path) -> None:
     """The links of a project may be anybody's."""
     if not file.is_relative_to(project):
-        raise refuse_change(link, f"a link leads out of the project, to {file}; remove the link, or use --scope user")
+        raise refuse_change(link, f"a link points outside the project, to {file}; remove the link, or use --scope user")
     if ".git" in file.relative_to(project).parts:
-        raise refuse_change(link, f"a link leads into the repository's own directory, to {file}; remove the link")
+        raise refuse_change(link, f"a link points into the .git directory, to {file}; remove the link")
 
 
 def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
@@ -99,10 +99,10 @@ def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
 def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry | None) -> str:
     document = _understood(file, before)
     if not isinstance(entries := document.get(section, {}), dict):
-        raise refuse_change(file, f"{section} is no table of servers")
+        raise refuse_change(file, f"{section} isn't a table of servers")
     old = cast("dict[str, ServerEntry]", entries).get(name)
     if old is not None and not is_ours(old):
-        raise refuse_change(file, f"it has a server {name!r} that is not this one; choose another with --name")
+        raise refuse_change(file, f"it already has another server named {name!r}; choose another name with --name")
     if entry is not None and old is not None:
         entry = _renewed(old, entry)
     if old == entry:
@@ -116,7 +116,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry
     if before.startswith(_BOM):
         text = _BOM + text
     if not _says(file, text, wanted, section):
-        raise refuse_change(file, "its servers are written in a way that cannot be changed safely")
+        raise refuse_change(file, "massgen can't safely edit the way its servers are written")
     return text
 
 
@@ -160,7 +160,7 @@ def _understood(file: Path, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise refuse_change(file, str(error)) from error
     if not isinstance(document, dict):
-        raise refuse_change(file, "it is not an object")
+        raise refuse_change(file, "it isn't a JSON object")
     return cast("dict[str, Any]", document)
 
 
@@ -169,7 +169,7 @@ def read_text(file: Path) -> str:
     if not file.exists():
         return ""
     if not file.is_file():
-        raise refuse_change(file, "it is no file")
+        raise refuse_change(file, "it isn't a file")
     if file.stat().st_size > MAX_BYTES:
         raise refuse_change(file, f"it has more than {MAX_BYTES} bytes")
     try:
@@ -191,7 +191,7 @@ def write_text(file: Path, before: str, text: str) -> Path | None:
     if kept := not copy.exists():
         _replace(copy, before, mode)
     if read_text(file) != before:
-        raise refuse_change(file, "somebody changed it in this moment; run the command again")
+        raise refuse_change(file, "another program changed it just now; run the command again")
     _replace(file, text, mode)
     return copy if kept else None
 
@@ -208,4 +208,4 @@ def _replace(file: Path, text: str, mode: int) -> None:
 
 def refuse_change(file: Path, why: str) -> MassgenError:
     """Return the error of a file that was left as it is."""
-    return MassgenError("invalid_arguments", f"{file} was left as it is: {why}")
+    return MassgenError("invalid_arguments", f"{file} was not changed: {why}")

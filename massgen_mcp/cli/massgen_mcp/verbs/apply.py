@@ -12,11 +12,13 @@ from massgen_mcp.server.results import Applied, Ways, applied
 from massgen_mcp.server.results.reply import as_json
 
 VERB = Ways(
-    "Leave --dry-run out to do it.",
-    "Merge by hand what `massgen result --view diff` shows, remove what is in the way, or name only other files "
-    "with --paths.",
+    "To apply the changes, leave --dry-run out.",
+    "Merge the diff from `massgen result --view diff` by hand, remove the files in the way, or apply only other "
+    "files with --paths.",
 )
-UNDO = Ways("Leave --dry-run out to do it.", "Remove what is in the way of these files, or take them back by hand.")
+UNDO = Ways(
+    "To apply the changes, leave --dry-run out.", "Remove whatever blocks these files, or restore them by hand."
+)
 
 
 async def run(options: argparse.Namespace) -> int:

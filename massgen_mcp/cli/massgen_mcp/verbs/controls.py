@@ -52,7 +52,7 @@ async def _control(
         print_line(controlled(view, action).as_json())
     else:
         taken_up = action == "resume" and view.state == "interrupted"
-        print_line(f"{run_id}: {'it continues in the background now' if taken_up else view.state}")
+        print_line(f"{run_id}: {'the run continues in the background' if taken_up else view.state}")
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
 
 
@@ -61,7 +61,7 @@ def is_trusted(trust: str | None, demands: RunDemands) -> bool:
     digest of other demands.
     """
     if trust not in (None, AS_IT_IS, demands.digest):
-        message = f"what the run asks for has the digest {demands.digest}, not the one that --trust names"
+        message = f"the run's permissions have the digest {demands.digest}, not the one in --trust"
         raise MassgenError("config_untrusted", message)
     return trust is not None
 
@@ -74,7 +74,7 @@ async def accept_demands(service: RunService, run_id: str, trust: str | None) ->
     if not is_trusted(trust, demands):
         if not on_terminal():
             return None
-        print_line("It asks for what needs your consent (!):")
+        print_line("It asks for permissions that need your consent (!):")
         for line in demands.describe_lines():
             print_line(line)
         if not confirm("Allow this", default=False):
@@ -93,5 +93,5 @@ async def mark_run(options: argparse.Namespace) -> int:
         print_line(as_json({name: value for name, value in marked.items() if value is not None}))
     else:
         whose = f"{options.agent} of {run_id}" if options.agent else run_id
-        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'not marked any more'}")
+        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'removed the mark'}")
     return EXIT_OK

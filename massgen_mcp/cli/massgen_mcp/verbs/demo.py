@@ -20,7 +20,7 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.home import IDLE_VARIABLE
 
-QUESTION = "Our billing service is ten years old and every change hurts. Rewrite it, or mend it?"
+QUESTION = "Our billing service is ten years old and every change hurts. Should we rewrite it or refactor it?"
 CONFIG = "scripted"
 RUNNER_IDLE_SECONDS = "5"
 NEXT = {
@@ -33,7 +33,7 @@ NEXT = {
 async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options; this one has none
     """Start the server as a client would and delegate one question."""
     print_line(
-        "massgen demo: three scripted agents, no key needed. NO MODEL IS CALLED; every word is fixed in advance."
+        "massgen demo: three scripted agents, no API key needed. massgen calls no model here: all texts are scripted."
     )
     server = StdioServerParameters(
         command=sys.executable,
@@ -56,7 +56,7 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
 
 async def _follow(client: Client, run_id: str) -> None:
     """Wait for each change and tell it, until the run has ended."""
-    _tell_part("wait_run, until it has ended:", ())
+    _tell_part("wait_run, until the run ends:", ())
     shown, cursor = "", 0
     while True:
         status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
@@ -81,7 +81,7 @@ def _print_result(result: dict[str, Any]) -> int:
     _tell_part("FILES", [f"{name}: {path}" for name, path in result["paths"].items()])
     commands = ((*command.partition(" "), meaning) for command, meaning in NEXT.items())
     _tell_part(
-        "No model was called. For a real team set the key of a provider, or start a local model server. Go on with:",
+        "massgen called no model. For a real team, set a provider's key or start a local model server. Go on with:",
         [f"{_typed(program)} {rest}  # {meaning}" for program, _, rest, meaning in commands],
     )
     return EXIT_OK if result["status"] == "completed" else EXIT_FAILED

@@ -32,8 +32,8 @@ from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
 LOST = (
-    "lost for good: marks, and the names of runs that had expired; results are kept for their whole time again,\n"
-    "and runs of the command line stay in their projects' .massgen, in no list"
+    "lost for good: marks and the names of expired runs. The time to keep results starts again,\nand runs of "
+    "`massgen` stay in their projects' .massgen, without an entry in the list"
 )
 
 PLAYED = {"ok": "pass", "warn": "skip", "fail": "FAIL"}
@@ -82,8 +82,8 @@ async def _whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
     try:
         await run_team("What is six times seven?", config_dict={"agents": agents, "timeout_settings": limits})
     except MassgenError as error:
-        return DoctorCheck("run", "fail", f"a team of two comes to no final answer: {error}")
-    return DoctorCheck("run", "ok", "a team of two comes to a final answer")
+        return DoctorCheck("run", "fail", f"a team of two reaches no final answer: {error}")
+    return DoctorCheck("run", "ok", "a team of two reaches a final answer")
 
 
 async def _check_all(options: argparse.Namespace) -> Sequence[DoctorCheck]:
@@ -131,13 +131,13 @@ async def try_config_checks(named: str | None, cwd: Path) -> list[DoctorCheck]:
 
 def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     """What was found again, and what is not to be found in directories."""
-    message = f"{len(rebuilt.entered)} runs are in the list again"
+    message = f"{len(rebuilt.entered)} runs are back in the list"
     if rebuilt.put_away is not None:
-        message += f"; the damaged store is {rebuilt.put_away.name} now"
+        message += f"; the damaged store is now {rebuilt.put_away.name}"
     if not rebuilt.entered:
         return DoctorCheck("rebuild", "ok", message)
     waiting = ", ".join(row.run_id for row in rebuilt.waiting)
-    advice = f"nobody goes on with these before `massgen resume ID`: {waiting}\n" if waiting else ""
+    advice = f"these runs wait for `massgen resume ID`: {waiting}\n" if waiting else ""
     return DoctorCheck("rebuild", "ok", message, f"{advice}{LOST}")
 
 

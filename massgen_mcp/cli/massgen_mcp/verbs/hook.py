@@ -34,7 +34,7 @@ class AwaitedRuns:
     def __init__(self, directory: Path, session_id: str) -> None:
         """Raises ValueError for a session id that is no name."""
         if not NAME.fullmatch(session_id):
-            raise ValueError("a session id has letters, digits and hyphens only")
+            raise ValueError("a session id only has letters, digits and hyphens")
         self._sessions = directory / "awaited"
         self._directory = self._sessions / session_id
 
@@ -200,7 +200,7 @@ async def _news(service: "RunService", awaited: AwaitedRuns, run_id: str) -> lis
         reply = results.result(view, "summary", None, 0, RESULT_CHARACTERS)
     except MassgenError:  # its record is damaged; the status says where
         reply = results.status(view)
-    return [f"The massgen run {run_id} has ended. Its result, as get_result gives it:\n{_as_json(reply)}"]
+    return [f"massgen run {run_id} has ended. Its result, from get_result:\n{_as_json(reply)}"]
 
 
 def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
@@ -211,7 +211,7 @@ def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
         return []
     awaited.tell(run_id, need)
     reply = _as_json(results.status(view))
-    return [f"The massgen run {run_id} needs you. Its status, as get_status gives it:\n{reply}"]
+    return [f"massgen run {run_id} needs you. Its status, from get_status:\n{reply}"]
 
 
 def _as_json(reply: "ToolReply") -> str:

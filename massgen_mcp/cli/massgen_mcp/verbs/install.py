@@ -31,7 +31,7 @@ async def install(options: argparse.Namespace) -> int:
     client = CLIENTS[options.client]
     file = _file(client, options)
     if options.hook and (client.name != "codex" or options.scope != "user"):
-        raise MassgenError("invalid_arguments", "--hook is for Codex, with --scope user; no other client needs it")
+        raise MassgenError("invalid_arguments", "--hook is only for Codex with --scope user; leave it out")
     command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on) * client.hands_on)
     if "name" in entry.content:
@@ -42,7 +42,7 @@ async def install(options: argparse.Namespace) -> int:
         try:
             change = put_entry(file, client.section, entry.name, entry.content, within=_project(options))
         except MassgenError as error:
-            raise MassgenError(error.code, f"{error}\nThe entry, to be put there by hand:\n{entry.text()}") from error
+            raise MassgenError(error.code, f"{error}\nAdd this entry by hand:\n{entry.text()}") from error
     hooks = None
     if options.hook and not options.print:
         hooks = put_hooks(file, command)
@@ -58,7 +58,7 @@ def _print_outcome(entry: _Entry, change: Change, hooks: Change | None, options:
         print_line(json.dumps(document))
     elif options.print:
         print_text(entry.text())
-        print_error(f"for {entry.file}, which was not touched")
+        print_error(f"for {entry.file}, which is unchanged")
     else:
         _print_change(entry, change)
         if hooks is not None:
@@ -69,27 +69,27 @@ def _print_outcome(entry: _Entry, change: Change, hooks: Change | None, options:
 
 def _print_hooks(hooks: Change) -> None:
     state = {True: "are in", False: "were already in"}[hooks.changed]
-    print_line(f"The hooks that wake Codex with the result of a run {state} {hooks.file}")
+    print_line(f"The hooks that give Codex a run's result {state} {hooks.file}")
     if hooks.copy:
-        print_line(f"The file as it was before: {hooks.copy}")
-    print_line("Codex runs them once you trust them: it asks at its next start in a terminal; /hooks shows them.")
-    print_line("`codex exec` runs them, too, after that. Until then Codex has to call wait_run.")
+        print_line(f"Backup of the file: {hooks.copy}")
+    print_line("Codex runs them after you trust them: it asks when you next start it in a terminal; /hooks lists them.")
+    print_line("After that, `codex exec` also runs them. Until then, Codex must call wait_run.")
 
 
 def _print_how_to_wait(client: Client) -> None:
-    print_line(f"Nothing wakes {client.title} when a run has ended: it has to call wait_run, and replies tell it so.")
+    print_line(f"{client.title} isn't notified when a run ends: it must call wait_run, as massgen's replies tell it.")
     if client.name == "codex":
-        print_line("`massgen install codex --hook` adds a hook that wakes it; you trust that once in Codex.")
+        print_line("`massgen install codex --hook` adds a hook that notifies it; trust the hook once in Codex.")
 
 
 def _file(client: Client, options: argparse.Namespace) -> Path:
     """Raises `MassgenError` invalid_arguments where the client has no such scope, or the user no home."""
     home = Path(os.environ.get("HOME") or "")
     if options.scope == "user" and not (home.is_absolute() and home.is_dir()):
-        raise MassgenError("invalid_arguments", f"there is no home directory: HOME is {str(home)!r}")
+        raise MassgenError("invalid_arguments", f"cannot find your home directory: HOME is {str(home)!r}")
     file = client.file(options.scope, home, Path.cwd(), os.environ)
     if file is None:
-        raise MassgenError("invalid_arguments", f"{client.title} has no servers of a project; use --scope user")
+        raise MassgenError("invalid_arguments", f"{client.title} has no servers per project; use --scope user")
     return file
 
 
@@ -101,19 +101,19 @@ def _project(options: argparse.Namespace) -> Path | None:
 def _print_change(entry: _Entry, change: Change) -> None:
     title = entry.client.title
     if not change.changed:
-        print_line(f"{title} has this entry already: {change.file}")
+        print_line(f"{title} already has this entry: {change.file}")
     else:
         print_line(f"{title}: {entry.name!r} is in {change.file}")
     if change.copy:
-        print_line(f"The file as it was before: {change.copy}")
+        print_line(f"Backup of the file: {change.copy}")
     if not entry.client.hands_on:
-        print_line(
-            f"{title} hands no keys on. For providers that need one take the bundle, which asks for keys itself."
-        )
+        print_line(f"{title} passes no keys on. For providers that need one, use the bundle, which asks for keys.")
     elif entry.passed_on:
-        print_line(f"Passed on from the environment that {title} is started in: {', '.join(entry.passed_on)}")
+        print_line(f"{title} passes these variables on from its environment: {', '.join(entry.passed_on)}")
     else:
-        print_line("No key of a provider is set here, so none is passed on. Set one and install again, or use --key.")
+        print_line(
+            "No provider's key is set here, so massgen passes none on. Set one and repeat the command, or use --key."
+        )
     print_line(f"Next: {entry.client.afterwards}")
 
 
@@ -137,17 +137,17 @@ async def uninstall(options: argparse.Namespace) -> int:
     if client.name == "codex" and options.scope == "user":
         hooks = take_hooks(file)
         if hooks.changed and not options.json:
-            print_line(f"The hooks are no longer in {hooks.file}")
+            print_line(f"Removed the hooks from {hooks.file}")
     if options.json:
         copy = str(change.copy) if change.copy else None
         print_line(
             json.dumps({"client": client.name, "file": str(change.file), "changed": change.changed, "copy": copy})
         )
     elif not change.changed:
-        print_line(f"{client.title} does not have {options.name!r} in {change.file}")
+        print_line(f"{client.title} has no entry {options.name!r} in {change.file}")
     else:
-        print_line(f"{client.title}: {options.name!r} is no longer in {change.file}")
+        print_line(f"{client.title}: removed {options.name!r} from {change.file}")
         if change.copy:
-            print_line(f"The file as it was before: {change.copy}")
+            print_line(f"Backup of the file: {change.copy}")
         print_line(f"Next: start {client.title} anew.")
     return EXIT_OK

@@ -43,7 +43,7 @@ async def write_report(options: argparse.Namespace) -> int:
 
 async def _open(options: argparse.Namespace, page: Path | None) -> int:
     if options.open and page is not None and not await anyio.to_thread.run_sync(webbrowser.open, page.as_uri()):
-        print_error("no browser could be started")
+        print_error("cannot start a browser")
     return EXIT_OK
 
 

@@ -36,10 +36,10 @@ async def run(options: argparse.Namespace) -> int:
         print_line(json.dumps(_as_json(found, models)))
         return EXIT_OK
     if models is not None:
-        print_line(f"took in the prices of {models} models")
+        print_line(f"loaded the prices of {models} models")
     if found is not None:
         print_line(describe(found))
-    print_line(f"the newest list: massgen prices --from {NEWEST_LIST}")
+    print_line(f"to load the newest list: massgen prices --from {NEWEST_LIST}")
     return EXIT_OK
 
 
@@ -68,7 +68,9 @@ async def _load_source(source: str) -> tuple[bytes, float | None]:
     path = anyio.Path(source)
     try:
         if (found := await path.stat()).st_size > MAX_BYTES:
-            raise MassgenError("invalid_arguments", f"{source} is larger than {MAX_BYTES >> 20} MiB: no price list")
+            raise MassgenError(
+                "invalid_arguments", f"{source} is larger than {MAX_BYTES >> 20} MiB, so it can't be a price list"
+            )
         return await path.read_bytes(), found.st_mtime
     except OSError as error:
         raise MassgenError("invalid_arguments", f"cannot read {Path(source)}: {error.strerror}") from None
@@ -88,7 +90,7 @@ async def _fetch(url: str) -> bytes:
                 response.raise_for_status()
                 return await _read_body(response)
     except (httpx2.HTTPError, TimeoutError) as error:
-        cause = str(error).splitlines()[0] if str(error) else f"no answer within {FETCH_SECONDS:g} s"
+        cause = str(error).splitlines()[0] if str(error) else f"no reply within {FETCH_SECONDS:g} s"
         raise MassgenError("invalid_arguments", f"cannot fetch {url}: {cause}") from None
 
 
@@ -97,5 +99,7 @@ async def _read_body(response: "httpx2.Response") -> bytes:
     async for piece in response.aiter_bytes():
         data += piece
         if len(data) > MAX_BYTES:
-            raise MassgenError("invalid_arguments", f"more than {MAX_BYTES >> 20} MiB came: no price list")
+            raise MassgenError(
+                "invalid_arguments", f"the reply is larger than {MAX_BYTES >> 20} MiB, so it can't be a price list"
+            )
     return bytes(data)

@@ -56,7 +56,7 @@ def _accept(source: str, *, as_json: bool) -> int:
             print_line("Nothing was accepted.")
             return EXIT_FAILED
     accepted = remember(file, digest, os.environ)
-    print_line(accepted.model_dump_json() if as_json else f"Accepted as it is now: {accepted.digest}")
+    print_line(accepted.model_dump_json() if as_json else f"Accepted in its current version: {accepted.digest}")
     return EXIT_OK
 
 
@@ -65,7 +65,7 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     if is_config(path := config_path(source)) and not is_team(path):
         notify = shlex.join(load_notify(path, os.environ))
         document = json.dumps({"config": source, "agents": {}, "notify": notify})
-        print_line(document if as_json else f"OK: {source}: notify ({notify}), and no team")
+        print_line(document if as_json else f"OK: {source}: it has notify ({notify}) and no team")
         return EXIT_OK
     parsed = load_parsed(source, environ=os.environ)
     config = parsed.config
@@ -90,7 +90,7 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     for line in asks:
         print_line(f"Asks for: {line}")
     if asks:
-        once = f"not accepted so far; `massgen validate {shlex.quote(source)} --trust` does it"
+        once = f"not accepted yet; accept it with `massgen validate {shlex.quote(source)} --trust`"
         print_line(f"Accepted: {'as it is now' if is_accepted else once}")
     return EXIT_OK
 
@@ -105,8 +105,8 @@ def _source(path: str | None) -> str:
         used = next((place for place in config_places(Path.cwd(), os.environ) if is_config(place)), None)
         if used is None:
             places = " or ".join(map(str, config_places(Path.cwd(), os.environ)))
-            message = f"no config is used here, so the team is the default one; a config would be {places}"
-            raise MassgenError("config_not_found", f"{message}; `massgen init` makes one")
+            message = f"no config here, so massgen uses the default team; a config would be {places}"
+            raise MassgenError("config_not_found", f"{message}; create one with `massgen init`")
         return str(used)
     with suppress(OSError):  # no name of a file is so long
         if not path.startswith(EXAMPLE_PREFIX) and Path(path).is_dir():
@@ -123,7 +123,7 @@ def _show(file: ConfigFile, digest: str) -> None:
         print_line(line)
     if paths := outside(file.reach, file.project):
         listed = ", ".join(map(str, paths))
-        print_line(f"Not within {file.project}: {listed}. So it only runs where it is named, with --config.")
+        print_line(f"Not within {file.project}: {listed}. massgen only uses it if you name it with --config.")
 
 
 def _list(*, as_json: bool) -> int:
@@ -146,5 +146,5 @@ def _forget(path: str, *, as_json: bool) -> int:
     elif forgotten:
         print_line(f"Forgotten: {file}")
     else:
-        print_error(f"{file} was not accepted before")
+        print_error(f"{file} was not accepted")
     return EXIT_OK if forgotten else EXIT_FAILED

@@ -77,8 +77,8 @@ def _goes_on(view: RunView) -> str:
     if view.row.moved:
         return f"The run was {view.row.moved}."
     if view.state == "interrupted":
-        return f"The run was interrupted; `massgen resume {run_id}` continues it."
-    return f"The run goes on; `massgen watch {run_id}` follows it again."
+        return f"The run was interrupted; continue it with `massgen resume {run_id}`."
+    return f"The run continues; `massgen watch {run_id}` follows it again."
 
 
 class _Watched:
@@ -149,7 +149,7 @@ async def _show_lines(service: RunService, run_id: str, *, as_json: bool) -> int
         async for view, records in news:
             code = exit_of_run(view)
             for record in records:
-                line = record.model_dump_json() if as_json else log_line(record, debug=False)
+                line = record.model_dump_json() if as_json else log_line(record, view.snapshot, debug=False)
                 if line is not None and not print_line(line):
                     return code  # nobody reads any more
     return code
