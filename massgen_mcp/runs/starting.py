@@ -56,6 +56,7 @@ def enqueue(
         raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
     if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
+    engine.store.index.find_known([])  # a store that cannot be reached says so before there are files of the run
     with engine.files.making():
         while True:
             try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import DropReason, FailureReason, LimitKey
 from massgen_mcp.events.run import RunFailed, RunTimedOut
+from massgen_mcp.run_state.facts import LATE
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
 from massgen_mcp.views.firmness import describe_vendors
@@ -87,7 +88,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     for title, rows in (("Votes", votes), ("Tests", tests)):
         lines += [(Span(title, "title"),), *rows, ()] if rows else []
     for agent, reason, message in run.degraded:
-        lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
+        lines += _row("!", f"{describe_loss(name_of(run, agent), reason)}: {preview(message, _MESSAGE)}", width)
     for loss in (*list_replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
@@ -131,6 +132,13 @@ def helps(run: RunState) -> list[str]:
         case _:
             pass
     return list(dict.fromkeys(found))
+
+
+def describe_loss(agent: str, reason: str) -> str:
+    """Say that a run ended without an agent, or without its answer."""
+    if reason == LATE:
+        return f"{agent} was left out ({reason})"
+    return f"{agent} was dropped ({reason})"
 
 
 def choose_remedy(reason: DropReason, limit: LimitKey | None) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.ending import describe_loss
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import spent_text
 
@@ -34,7 +35,7 @@ def result_lines(run: RunState, now: float) -> list[str]:
     """What stands before the answer."""
     outcome = f" ({run.outcome})" if run.outcome else ""
     winner = [f"winner {run.winner.agent}, votes {run.winner.votes}"] if run.winner else []
-    lost = [f"dropped {name} ({reason}): {message}" for name, reason, message in run.degraded]
+    lost = [f"{describe_loss(name, reason)}: {message}" for name, reason, message in run.degraded]
     head = f"{run.run_id}: {run.state}{outcome}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
     return [head, *winner, *lost, *run.server_losses, *_why(run)]
 

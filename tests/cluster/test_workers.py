@@ -2,8 +2,10 @@
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -25,9 +27,21 @@ from massgen_mcp.runs.engine import EventWriter
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.event_log import TakenOver
 from massgen_mcp.runs.view.run_view import RunView
-from tests.cluster.stage import Cluster, cluster
+from tests.cluster.stage import TAKES_RUNS, Cluster, cluster
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, after, agent, call, expect_error, home, wait_until
+from tests.harness import (
+    COMMAND_MODULE,
+    PATIENCE_SECONDS,
+    SERVER_MODULE,
+    TempHome,
+    after,
+    agent,
+    call,
+    expect_error,
+    home,
+    poll_until,
+    wait_until,
+)
 from tests.needs import needs
 from tests.postgres import PostgresServer, shared_server
 from tests.run_requests import asked
@@ -257,6 +271,37 @@ async def test_a_worker_goes_on_in_a_store_of_the_next_version(machines: Cluster
         store.execute("INSERT INTO schema_steps (step) VALUES ('massgen/9999_after_next.sql')")
     with pytest.raises(MassgenError, match="upgraded by a newer massgen-mcp"):
         machines.engine().store.index.get("run-x")
+
+
+def test_a_worker_that_starts_while_postgresql_starts_waits_for_it_and_says_so_once(home: TempHome) -> None:
+    server = PostgresServer()
+    try:
+        elsewhere = replace(home, starts_anew=True).with_variables(MASSGEN_MCP_STORE=server.empty_store())
+        server.stop()
+        log = home.work / "worker.log"
+        with log.open("wb") as output:
+            worker = subprocess.Popen(
+                [elsewhere.python, "-m", SERVER_MODULE, "worker"], env=elsewhere.environ, stdout=output, stderr=output
+            )
+        poll_until(lambda: "this worker waits for it" in log.read_text())
+        server.start()
+        poll_until(lambda: TAKES_RUNS in log.read_text())
+        assert log.read_text().count("waits for it") == 1
+        assert worker.poll() is None
+        worker.terminate()
+        assert worker.wait(PATIENCE_SECONDS) == 0
+    finally:
+        server.remove()
+
+
+def test_a_start_without_a_store_leaves_no_files_of_a_run(home: TempHome, tmp_path: Path) -> None:
+    away = home.with_variables(MASSGEN_MCP_STORE=f"postgresql://nobody@/none?host={tmp_path}")
+    config = home.config("ada", agent("ada", {"answer": "42"}))
+    for key in ((), ("--idempotency-key", "k")):
+        done = run_command(away, SERVER_MODULE, "start", "--config", config, *key, "q")
+        assert done.returncode != 0
+        assert "PostgreSQL cannot be reached" in done.stderr
+        assert [*away.runs] == []
 
 
 def test_a_store_that_is_not_there_is_told_in_plain_words(home: TempHome, tmp_path: Path) -> None:

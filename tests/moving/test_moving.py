@@ -14,6 +14,12 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
+from massgen_mcp.home import find_home
+from massgen_mcp.redaction import NO_KEYS
+from massgen_mcp.runs.engine import NewRun, new_run_id
+from massgen_mcp.runs.moving import move_out
+from massgen_mcp.runs.store.opening import local_engine
+from massgen_mcp.runs.view.run_view import RunWatch
 from tests.changes.conftest import Repository, repository
 from tests.harness import (
     RUNNER_MODULE,
@@ -411,3 +417,55 @@ def test_a_run_without_its_keys_waits_in_the_other_store_until_somebody_resumes_
     assert "MISTRAL_API_KEY" in there.verb("import", file)
     standing = there.told("status", run_id)
     assert (standing["status"], "MISTRAL_API_KEY" in standing["reason"]) == ("interrupted", True)
+
+
+def test_what_a_user_asked_of_a_run_just_before_its_export_is_done_in_the_other_store(
+    homes: tuple[Stored, Stored],
+) -> None:
+    here, there = homes
+    gate, file = here.home.work / "gate", here.home.work / "run.tar.gz"
+    run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
+    poll_until(lambda: happened(here.home.run_directory(run_id), "model_call_started"))
+    (runner,) = here.home.processes(RUNNER_MODULE)
+    end(runner, signal.SIGSTOP)  # it does not hear of it any more
+    engine = local_engine(find_home(here.home.environ))
+    engine.store.controls.request(run_id, "steer", "Use metric units.")
+    engine.close()
+    here.kill()
+    here.verb("export", run_id, "--to", file)
+    there.verb("import", file)
+    gate.touch()
+    there.verb("wait", run_id)
+    events = [event for event in events_of(there.home.run_directory(run_id)) if event["type"] == "asker_said"]
+    assert [event["message"] for event in events] == ["Use metric units."]
+
+
+def test_a_run_that_begins_inside_one_while_that_is_exported_leaves_with_it(homes: tuple[Stored, Stored]) -> None:
+    """Between the look at what is executed and the decision that nothing is."""
+    here, _ = homes
+    gate, file = here.home.work / "gate", here.home.work / "run.tar.gz"
+    run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
+    poll_until(lambda: happened(here.home.run_directory(run_id), "model_call_started"))
+    here.kill()
+    engine, inner, looks = local_engine(find_home(here.home.environ)), new_run_id(), list[str]()
+
+    def begin_inner() -> None:
+        row = engine.store.index.get(run_id)
+        outer = engine.files.of(row).read_request()
+        run = NewRun(inner, "Is it so?", "", row.fingerprint, "", parent=run_id)
+        engine.files.create(inner, outer.inside(run_id, run.question, outer.config), NO_KEYS, run)
+        engine.store.queue.add(run)
+        engine.store.queue.claim(row.fingerprint, "0-gone", max_running=9)
+
+    def watch(looked_at: str) -> RunWatch:
+        looks.append(looked_at)
+        if len(looks) == 2:  # the first one is before the run is marked
+            begin_inner()
+        return RunWatch(engine, looked_at, lambda _: None)
+
+    try:
+        move_out(engine, watch, run_id, file, lambda: False)
+        assert [engine.store.index.get(one).kept for one in (run_id, inner)] == ["moved", "moved"]
+        assert engine.store.index.get(inner).state == "interrupted"
+    finally:
+        engine.close()

@@ -17,6 +17,7 @@ from tests.harness import TempHome
 from tests.soak.charges import kill_charges
 from tests.soak.commands import commands, swaps
 from tests.soak.damage import damage
+from tests.soak.false_green import false_greens
 from tests.soak.fuzz import fuzz
 from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import kill_runners, kill_servers
@@ -46,6 +47,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),
     "long-work": lambda home: long_work(home, windows=(32_000, 128_000, 1_000_000), steps=300, kills=3),
     "leaks": lambda home: leaks(home, runs=4_000, batch=50),
+    "false-greens": lambda home: false_greens(home, faults=500),
     "commands": lambda home: commands(home, each=100),
     "symlink-swaps": lambda home: swaps(home, each=20_000),
 }

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 _CALLS = (
     *("openat", "creat", "write", "writev", "pwrite64", "pwritev", "ftruncate", "truncate", "fsync", "fdatasync"),
-    *("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat"),
+    *("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "syncfs"),
 )
 OPTIONS = ("-f", "-qq", "--seccomp-bpf", "-y", "-xx", "-s", "100000000", "-e", f"trace={','.join(_CALLS)}")
 """Of strace, but for where it writes."""
@@ -41,6 +41,10 @@ class Disk:
         self._root = PurePosixPath(root)
         self._top = Directory()
         self._begun: dict[str, tuple[str, File | Directory | None, bytes]] = {}
+
+    def load(self, path: Path) -> None:
+        """Take the files that are there as synced."""
+        self._top = _read(path)
 
     def feed(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -78,6 +82,9 @@ class Disk:
                 self._write(name, parts, arguments, int(result))
             case "ftruncate" | "truncate":
                 self._truncate(parts)
+            case "syncfs":
+                if self._named(parts) is not None:
+                    _sync_all(self._top)
             case "fsync" | "fdatasync":
                 self._sync(parts, when_begun)
             case _:
@@ -168,6 +175,28 @@ def _decoded(text: str) -> str:
 
 def _path(directory: str, name: str) -> PurePosixPath:
     return PurePosixPath(directory) / name
+
+
+def _sync_all(directory: Directory) -> None:
+    directory.synced = dict(directory.entries)
+    for node in directory.entries.values():
+        match node:
+            case File():
+                node.synced = bytes(node.content)
+            case Directory():
+                _sync_all(node)
+
+
+def _read(path: Path) -> Directory:
+    found = Directory()
+    for entry in path.iterdir():
+        if entry.is_dir():
+            found.entries[entry.name] = _read(entry)
+        else:
+            content = entry.read_bytes()
+            found.entries[entry.name] = File(bytearray(content), content)
+    found.synced = dict(found.entries)
+    return found
 
 
 def _write(directory: Directory, target: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+import anyio
 from anyio.from_thread import start_blocking_portal
 
 from massgen_mcp.markers import materials
@@ -127,7 +128,9 @@ def list_cases() -> list[Case]:
         for victims in VICTIMS
         if fault != "late" or (phase == "answer" and len(victims) == 1)
     ]
-    cases += [Case(door, NARROW, "answer", victims) for door in ("run", "synthesis", "batch") for victims in VICTIMS]
+    cases += [
+        Case(door, NARROW, "answer", victims) for door in ("run", "synthesis", "batch", "eval") for victims in VICTIMS
+    ]
     cases += [
         Case(door, fault, phase, TEAM)
         for door, phases in PHASES.items()
@@ -295,7 +298,7 @@ def command_of(home: TempHome, case: Case, models: Models) -> list[str]:
             (home.work / "questions.jsonl").write_text("\n".join(lines))
             return ["batch", "questions.jsonl", "--config", config]
         case "eval":
-            (home.work / "tasks.jsonl").write_text(json.dumps({"id": "six", "input": QUESTION, "target": "42"}))
+            (home.work / "tasks.jsonl").write_text(json.dumps({"id": "six", "input": question, "target": "42"}))
             one = home.config("one", {"id": "dee", "backend": {**backend, "model": "dee"}})
             return ["eval", "tasks.jsonl", "--teams", config, "--against", one, "--json", "--samples", "1"]
 
@@ -439,14 +442,24 @@ def inject(home: TempHome, cases: Sequence[Case]) -> Figures:
 
 
 def spread(cases: Sequence[Case], number: int, seed: int = 1) -> list[Case]:
-    """Choose so many cases; each door, fault and phase has a share."""
+    """Choose so many cases: each fault in each phase of each door once, before any of them twice."""
     shuffled = Random(seed).sample(cases, len(cases))
-    number_of: Counter[tuple[str, str]] = Counter()
-    ranked: list[tuple[int, Case]] = []
+    of_cell: Counter[tuple[str, str, str]] = Counter()
+    of_phase: Counter[tuple[str, str]] = Counter()
+    ranked: list[tuple[int, int, Case]] = []
     for case in shuffled:
-        number_of[case.door, case.phase] += 1
-        ranked.append((number_of[case.door, case.phase], case))
-    return [case for _, case in sorted(ranked, key=lambda pair: pair[0])][:number]
+        of_cell[case.door, case.phase, case.fault] += 1
+        of_phase[case.door, case.phase] += 1
+        ranked.append((of_cell[case.door, case.phase, case.fault], of_phase[case.door, case.phase], case))
+    return [case for *_, case in sorted(ranked, key=lambda one: one[:2])][:number]
+
+
+async def false_greens(_: TempHome, faults: int) -> str:
+    """Inject so many faults in a process of its own: commands need its main thread."""
+    done = await anyio.run_process([sys.executable, "-m", __name__, str(faults)], check=False)
+    told = done.stdout.decode()
+    assert done.returncode == 0, told + done.stderr.decode()
+    return told.strip()
 
 
 def main(arguments: Sequence[str]) -> int:

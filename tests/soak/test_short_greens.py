@@ -59,6 +59,13 @@ def test_without_a_fault_there_is_full_success(home: TempHome, door: Any) -> Non
         assert [json.loads(line)["degraded"] for line in lines] == [[], []]
 
 
+def test_an_agent_that_was_too_late_was_left_out_and_not_dropped(home: TempHome) -> None:
+    models = Models(case=LATE)
+    with serving(models):
+        said = run(home, *command_of(home, LATE, models))
+    assert said.document["notes"] == ["ada was left out (late)"]
+
+
 def nothing(*_: object) -> None:
     """Find no reason."""
 

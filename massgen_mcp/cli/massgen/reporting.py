@@ -16,7 +16,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
-from massgen_mcp.views.ending import RemainingFiles, list_replacement_notes, outcome_line
+from massgen_mcp.views.ending import RemainingFiles, describe_loss, list_replacement_notes, outcome_line
 from massgen_mcp.views.firmness import list_limits, why_weak
 from massgen_mcp.views.outcome import describe_dissent
 from massgen_mcp.views.plain_text import preview
@@ -180,7 +180,7 @@ def _warnings(run: RunState, limit: int) -> list[str]:
     weak = why_weak(run, checks=False)
     warnings = [*weak, *(f"{clause}." for clause in describe_dissent(run))] if weak else []
     warnings += list_limits(run.work_done)
-    warnings += [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    warnings += [f"{describe_loss(agent, reason)}: {preview(message)}" for agent, reason, message in run.degraded]
     warnings += map(preview, list_replacement_notes(run))
     warnings += map(preview, run.server_losses)
     warnings += map(preview, check_notes(run))

@@ -45,6 +45,8 @@ STALLED_SECONDS = 6.0
 """A worker that has been silent for so long has lost its runs."""
 FORGOTTEN_SECONDS = 3600.0
 """One that comes back sooner, as from a machine that slept, goes on."""
+START_SECONDS = 120.0
+"""For so long a worker that starts waits for PostgreSQL."""
 LOOK_SECONDS = 1.0
 """Controls, and what others have lost, are looked for at least this often."""
 REST_SECONDS = 5.0
@@ -59,11 +61,31 @@ T = TypeVar("T")
 async def work(engine: ClusterEngine, environ: Mapping[str, str], pools: Collection[str], places: int) -> None:
     """Until a signal. Brings the store up to date first. Raises `MassgenError`."""
     try:
-        await anyio.to_thread.run_sync(engine.upgrade)
+        await _upgrade(engine)
         await imported("massgen_mcp.runs.view.reporting", "massgen_mcp.runs.host.assembly")  # no job waits for this
         await Worker(engine, environ, pools, places).work()
     finally:
         await anyio.to_thread.run_sync(engine.close)
+
+
+async def _upgrade(engine: ClusterEngine) -> None:
+    """Bring the store up to date as soon as PostgreSQL can be reached, which may start at the same time. Raises
+    `MassgenError`.
+    """
+    deadline, waits = anyio.current_time() + START_SECONDS, False
+    while True:
+        try:
+            await anyio.to_thread.run_sync(engine.upgrade)
+        except MassgenError as error:
+            cause = error.__cause__
+            if not isinstance(cause, psycopg.Error) or not is_away(cause) or anyio.current_time() > deadline:
+                raise
+            if not waits:
+                logger.warning("%s; this worker waits for it, at most %g s", error, START_SECONDS)
+            waits = True
+        else:
+            return
+        await anyio.sleep(AGAIN_SECONDS)
 
 
 class Worker:

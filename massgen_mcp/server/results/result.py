@@ -44,6 +44,7 @@ from massgen_mcp.server.results.words import (
     team_of_run,
     team_text,
 )
+from massgen_mcp.views.ending import describe_loss
 from massgen_mcp.views.outcome import describe_outcome
 
 ResultView = Literal["summary", "full", "votes", "diff", "agent"]
@@ -261,7 +262,7 @@ def _everything(view: RunView) -> str:
     parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in votes]
     reason = reason_of(view, None)
     gone = degraded_of(view, ALL, reason)
-    parts += ["\n\n".join(filter(None, (f"## {one.agent} was dropped ({one.reason})", one.message))) for one in gone]
+    parts += ["\n\n".join(filter(None, (f"## {describe_loss(one.agent, one.reason)}", one.message))) for one in gone]
     if reason is not None:
         parts.append(f"## Why the run ended\n\n{reason}")
     return "\n\n".join(parts)

@@ -45,6 +45,7 @@ from massgen_mcp.request.team import NamedTeam, Team
 from massgen_mcp.run_state.facts import LATE
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.host.foreground import run_here
+from massgen_mcp.views.ending import describe_loss
 from massgen_mcp.views.firmness import describe_partly_read
 from massgen_mcp.views.found import found_alone, found_together
 from massgen_mcp.views.plain_text import counted
@@ -292,7 +293,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     findings = merged(together, alone)
     unclear = tuple(dict.fromkeys(reason for run in whole for reason in _unclear(run)))
     lost = {name: reason for run in whole for name, reason, _ in run.degraded}
-    notes = [f"{agents[name].id} fell out ({reason})" for name, reason in lost.items()]
+    notes = [describe_loss(agents[name].id, reason) for name, reason in lost.items()]
     notes += [f"the change is too long for the models, so they reviewed it in {len(parts)} parts"] if parts else []
     able = {agent.id: agent for name, agent in agents.items() if lost.get(name, LATE) == LATE}
     if findings:
