@@ -131,7 +131,7 @@ def _claude_code(
     _require(config, environ)
     login, path = find_login(config, environ), find_cli(environ)
     if login is None or path is None:
-        raise BackendError("auth", f"claude_code is not logged in: {how_to_log_in(config)}")
+        raise BackendError("auth", f"Claude Code isn't logged in: {how_to_log_in(config)}")
     from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
 
     return AgentBackend(ClaudeCodeAgent(config, path, login, environ, private, redactor))
@@ -226,12 +226,14 @@ def _of_wire(config: AnyHttpBackend, endpoint: "Endpoint", environ: Mapping[str,
 def _check_variables(config: AnyHttpBackend, environ: Mapping[str, str]) -> None:
     find_key(config, environ)  # raises for one that cannot be a key
     for names in missing_variables(config, environ):
-        message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
+        message = f"no key or address for the model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
     row = named_provider(config.type)
     if row.wire == "gemini" and config.asked_tools and provider_for(config, environ).wire != row.wire:
         flags = ", ".join(f"enable_{tool}" for tool in config.asked_tools)
-        raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
+        raise BackendError(
+            "bad_request", f"{flags}: the compatible endpoint, where {row.base_url_variable} is, doesn't offer this"
+        )
 
 
 def _endpoint(config: AnyHttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":

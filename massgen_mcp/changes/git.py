@@ -123,7 +123,7 @@ class Git:
         except subprocess.TimeoutExpired as error:
             raise GitFailed(f"git {_subcommand(arguments)} took longer than {MAX_SECONDS:g} s") from error
         except OSError as error:
-            raise GitFailed(f"git {_subcommand(arguments)} could not be started: {error.strerror}") from error
+            raise GitFailed(f"cannot start git {_subcommand(arguments)}: {error.strerror}") from error
         if done.returncode not in accepted:
             why = last_line(done.stderr) or f"exit code {done.returncode}"
             raise GitFailed(f"git {_subcommand(arguments)} failed: {why}")
@@ -273,7 +273,7 @@ def fetch(git: Git, address: str, refspec: str, environ: Mapping[str, str]) -> N
     except subprocess.TimeoutExpired as error:
         raise GitFailed(f"it took longer than {MAX_SECONDS:g} s") from error
     except OSError as error:
-        raise GitFailed(f"git could not be started: {error.strerror}") from error
+        raise GitFailed(f"cannot start git: {error.strerror}") from error
 
 
 def _fetch_environ(git: Git, environ: Mapping[str, str]) -> dict[str, str]:

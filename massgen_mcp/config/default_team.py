@@ -90,7 +90,8 @@ def team_of(
     if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
         config = Config(agents=(AgentSettings(id="claude_code", backend=claude_code),))
         description = (
-            "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
+            "default team: the installed Claude Code, since no provider's key is set and no model server has "
+            "a suitable model"
         )
         return DefaultTeam(config, "claude_code", description)
     raise _nobody(places, servers, ready)
@@ -103,7 +104,7 @@ def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
     team = [clis[place % len(clis)] for place in range(count)]
     ids = name_agents(cli.name for cli in team)
     agents = tuple(AgentSettings(id=agent, backend=cli.config) for agent, cli in zip(ids, team, strict=True))
-    description = f"default team of the agent CLIs that are installed here, with your own logins: {names}"
+    description = f"default team from the installed agent CLIs, with your own logins: {names}"
     if len(clis) < count:
         description += f", {_count_views(count, len(clis))}"
     return DefaultTeam(Config(agents=agents), "clis", description)
@@ -117,11 +118,11 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
             return None
         case [one]:
             config = config_from_models([one], num_agents=AGENTS)
-            description = f"default team of the key that is set: {one} from {AGENTS} views"
+            description = f"default team for your key: {one} from {AGENTS} perspectives"
         case _:
             count = max(AGENTS, len(reachable))
             config = config_from_models(reachable, num_agents=count)
-            description = "default team of the keys that are set"
+            description = "default team for your keys"
             if len(reachable) < count:
                 description += f": {', '.join(reachable)}, {_count_views(count, len(reachable))}"
     return DefaultTeam(config, "keys", description)
@@ -158,7 +159,7 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         for agent, name in zip(name_agents(names), names, strict=True)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
-    description = f"default team: {server.type} at {server.place} ({asked}); no key of a provider is set"
+    description = f"default team: {server.type} at {server.place} ({asked}), since no provider's key is set"
     return DefaultTeam(Config(agents=agents), "server", description)
 
 
@@ -220,15 +221,19 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
     keys = " or ".join(keys_of_default_teams())
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
-    none = "no model server answers at" if unfit is None else "no model server has a large enough model that fits, of"
-    other = "name a config or models" if unfit is None else f"name a model, such as {unfit}, or a config"
+    none = (
+        "no model server responds at"
+        if unfit is None
+        else "no model server has a suitable model with a large enough context, of"
+    )
+    other = "pass --config or --model" if unfit is None else f"name a model, such as {unfit}, or a config"
     named = " and ".join(cli.name for cli in clis)
-    theirs = f"{OWN_LOGINS_VARIABLE}=yes lets {named} of this machine answer, with your own login. " if clis else ""
+    theirs = f"Set {OWN_LOGINS_VARIABLE}=yes to use {named} on this machine, with your own login. " if clis else ""
     return MassgenError(
         "no_default_team",
-        f"no team to start with: no key of a provider is set, {none} {asked}, and there is no Claude Code with "
-        f"{agent_clis.TOKEN}. {theirs}Set {keys} (a .env file is taken by `set -a; . ./.env`), {other}, "
-        "make a config with `massgen --init`, or try @examples/scripted, which calls no model.",
+        f"found no models to use: no provider's key is set, {none} {asked}, and there is no Claude Code with "
+        f"{agent_clis.TOKEN}. {theirs}Set {keys} (load a .env file with `set -a; . ./.env`), {other}, create a "
+        "config with `massgen init`, or try `massgen demo`, which calls no model.",
     )
 
 
@@ -250,7 +255,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
         raise MassgenError("config_invalid", "name at least one model, such as openai/MODEL")
     size = len(models) if num_agents is None else num_agents
     if not 1 <= size <= MAX_AGENTS:
-        raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {size}")
+        raise MassgenError("config_invalid", f"a team needs 1 to {MAX_AGENTS} agents, not {size}")
     if size < len(models):
         raise MassgenError("config_invalid", f"{len(models)} models are too many for {size} agents; name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(size)]
@@ -266,7 +271,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
 def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
     """The backend that asks `model` at `provider` (a name of the provider table, or `scripted`)."""
     if not 1 <= len(model) <= MAX_MODEL_NAME or not model.isprintable():
-        message = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
+        message = f"a model name has 1 to {MAX_MODEL_NAME} characters, without line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
     member = members.OWN.get(provider)
@@ -275,7 +280,7 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         return _BACKEND.validate_python({"type": provider, **data})
     except ValidationError as error:
         wrong = member and member.misnamed and f"{show_name(model)}: {member.misnamed}"
-        raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
+        raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a valid address") from error
 
 
 def _agent_settings(agent: str, provider: str, model: str, base_url: str | None) -> AgentSettings:

@@ -121,11 +121,11 @@ def read_config_at(path: Path, source: str | Path) -> bytes:
     """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
-            other = "is no regular file" if path.exists() else "there is no such file"
+            other = "is no regular file" if path.exists() else "this file doesn't exist"
             what = "is a directory" if path.is_dir() else other
             near, example = _nearest_file(Path(source)), examples.nearest_example(str(source))
             known = near or (example and f"{EXAMPLE_PREFIX}{example}")
-            hint = f"did you mean {known}?" if known else f"name a YAML file or {EXAMPLE_PREFIX}NAME"
+            hint = f"did you mean {known}?" if known else f"name a YAML file, or {EXAMPLE_PREFIX}NAME"
             raise MassgenError("config_not_found", f"{show_name(str(source))}: {what}; {hint}")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -184,7 +184,7 @@ def missing_parts(config: Config, environ: Mapping[str, str]) -> list[str]:
 
 def _without_nlip(config: Config) -> str | None:
     if any(map(config.with_nlip, config.agents)) and find_spec("nlip_sdk") is None:
-        return 'enable_nlip needs the package of the standard: pip install "massgen-mcp[nlip]"'
+        return 'enable_nlip needs another package: pip install "massgen-mcp[nlip]"'
     return None
 
 
@@ -250,7 +250,7 @@ def _parsed_config(located: Located, environ: Mapping[str, str], base_dir: Path 
         raise _invalid([Problem(shaped.as_written(place), fault) for place, fault in faults], located)
     own = config_places(Path(), environ)[1]
     if Path(located.source).absolute() != own and (unconfined := list(_unconfined(config))):
-        message = f"it starts a program outside the sandbox, so only your own config ({own}) may have it"
+        message = f"it starts a program outside the sandbox, so only your own config ({own}) may set it"
         raise _invalid([Problem(place, message) for place in unconfined], located)
     return ParsedConfig(config, shaped.note)
 

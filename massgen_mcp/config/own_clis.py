@@ -35,7 +35,7 @@ class OwnCli:
 
     def __str__(self) -> str:
         named = " ".join(filter(None, (self.name, version_of(self.program))))
-        logins = [*(["your own login is there"] if self.login else []), *(f"{key} is set" for key in self.keys)]
+        logins = [*(["you are logged in"] if self.login else []), *(f"{key} is set" for key in self.keys)]
         return f"{named} ({', '.join(logins) or 'no login'}; {self.place})"
 
     @property
@@ -55,16 +55,19 @@ async def installed_clis(environ: Mapping[str, str]) -> list[OwnCli]:
         keys = tuple(name for name in (agent_clis.API_KEY, agent_clis.TOKEN) if environ.get(name))
         config = ClaudeCodeBackendConfig(type=CLAUDE_CODE, use_login=True)
         login = agent_clis.own_login(environ) is not None
-        found.append(OwnCli(CLAUDE_CODE, config, program, login, keys, "it has no tools of its own"))
+        found.append(OwnCli(CLAUDE_CODE, config, program, login, keys, "it has no built-in tools"))
     for name, preset in PRESETS.items():
         config = AcpBackendConfig(type="acp", preset=name, login="own")
         speaks = acp_agents.find_program(config, environ)
         program = speaks or shutil.which(preset.own_cli[1], path=environ.get("PATH"))
         if name == CLAUDE_CODE or program is None:
             continue
-        fit, place = (True, "enclosed") if speaks else (False, f"to be in a team it needs `{preset.install}`")
+        fit, place = (True, "enclosed") if speaks else (False, f"to join a team it needs `{preset.install}`")
         if fit and not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
-            fit, place = preset.asks, "not enclosed, without a shell" if preset.asks else "refused without bubblewrap"
+            fit, place = (
+                preset.asks,
+                "outside the sandbox, without a shell" if preset.asks else "refused without bubblewrap",
+            )
         keys = tuple(key for key in preset.key_variables if environ.get(key))
         login = acp_agents.own_login(config, environ) is not None
         found.append(OwnCli(name, config, program, login, keys, place, fit))

@@ -273,7 +273,7 @@ def _explain_undecided(run: RunFacts) -> str:
         return ""
     names = [run.agents[run.coordination.author(label)].info.id for label in tied]
     command = f"`massgen apply {run.run_id} --agent {names[0]}`"
-    return f"the votes are tied between {' and '.join(names)}; choose a patch: {command} applies {names[0]}'s"
+    return f"the votes are tied between {' and '.join(names)}; choose a patch: `{command}` applies {names[0]}'s"
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 def _text_of(reply: CallToolResult | InputRequiredResult) -> str:
     """A tool's reply as a document. Raises `ResourceNotFoundError` where the tool refused."""
     if not isinstance(reply, CallToolResult):
-        raise TypeError("only a tool call can ask the client")
+        raise TypeError("massgen can only ask the client during a tool call")
     if reply.is_error or reply.structured_content is None:
         raise ResourceNotFoundError(" ".join(block.text for block in reply.content if isinstance(block, TextContent)))
     return json.dumps(reply.structured_content, ensure_ascii=False, separators=(",", ":"))
@@ -189,7 +189,7 @@ def artifact(view: RunView, path: str) -> str | bytes:
         if not parts:
             return _listing_text(view, *(_entries(root, name) for name in ROOTS))
         if parts[0] not in ROOTS:
-            raise PathMissing(f"{shown(path)}: no such artifact; they lie below {' and '.join(ROOTS)}")
+            raise PathMissing(f"{shown(path)}: there is no such artifact; artifacts are under {' and '.join(ROOTS)}")
         if root.stat("/".join(parts)).kind == "directory":
             return _listing_text(view, root.list_dir("/".join(parts), LISTED))
         data = root.read_bytes("/".join(parts), MAX_BYTES)

@@ -205,7 +205,7 @@ async def test_a_pause_that_the_provider_asks_for_counts_into_the_time_of_a_call
     with ProviderLimiters().limiter(HERE, RateLimits()) as limiter:
         with pytest.raises(BackendError, match="slow down"):
             await ask(provider, limiter)
-        with pytest.raises(BackendError, match="longer than this call has time for"):
+        with pytest.raises(BackendError, match="s more, which is longer than this call's time limit"):
             await ask(provider, limiter, seconds=3)
     assert len(provider.names) == 1
 

@@ -152,7 +152,11 @@ CASES = (
         "renamed by both to different names",
         "mv src/a.txt team.txt",
         person="mv src/a.txt mine.txt",
-        refused={"src/a.txt": "different names", "team.txt": "different names", "mine.txt": "different names"},
+        refused={
+            "src/a.txt": "renamed it differently",
+            "team.txt": "renamed it differently",
+            "mine.txt": "renamed it differently",
+        },
     ),
     Case(
         "case-only rename",
@@ -193,7 +197,7 @@ CASES = (
         "what runs with rights of its own",
         "echo team >> tool.sh",
         before="chmod 4755 tool.sh",
-        refused={"tool.sh": "rights of its own"},
+        refused={"tool.sh": "has special rights"},
     ),
     Case(
         "renamed, with private permissions, attributes and an access list",
@@ -205,7 +209,7 @@ CASES = (
         "renamed, what runs with rights of its own",
         "mv tool.sh tools.sh",
         before="chmod 4755 tool.sh",
-        refused={"tools.sh": "was tool.sh, which runs with rights of its own"},
+        refused={"tools.sh": "was tool.sh, which has special rights"},
     ),
     Case("permissions are kept", LAST, before="chmod 640 lines.txt", holds={"lines.txt": f"0640 {THEIRS}"}),
     Case("symlink added", "ln -s src/a.txt new", holds={"new": "-> src/a.txt"}),

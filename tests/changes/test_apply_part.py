@@ -83,9 +83,9 @@ async def test_what_is_no_hunk_is_refused_with_what_there_is(home: TempHome, rep
         for paths, told in (
             (["project/code#3"], "project/code has no hunk #3; it has #1 to #2"),
             (["project/code#0"], "it has #1 to #2"),
-            (["project/new#1"], "project/new is added, so it is applied whole or not at all"),
+            (["project/new#1"], "project/new is added, so massgen can only apply it as a whole"),
             (["project/absent#1"], "it changed: project/code, project/new"),
-            (["project", "project/code#1"], "whole and by hunk"),
+            (["project", "project/code#1"], "you named both"),
         ):
             code, message = await expect_error(client, "apply_result", run_id=run_id, dry_run=False, paths=paths)
             assert (code, told in message) == ("invalid_arguments", True), message
@@ -299,7 +299,7 @@ async def test_at_the_end_of_a_run_what_runs_by_itself_is_left_out(
     config = config_of(home, repository, write("project/.github/workflows/ci.yml", "on: push\n"))
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
     assert (
-        "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: it runs by itself (GitHub Actions)"
+        "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: other programs run it automatically"
         in done.stdout
     )
     applied = (await massgen.run("q", config=config))["applied"]
@@ -329,9 +329,9 @@ async def test_what_another_agent_changed_is_applied_also_of_one_that_was_droppe
         assert "apply_result agent=ada" in diff["next_step"]
         part = await apply(client, run_id, "project/code#2", agent="ada")
         assert part["status"] == "applied"
-        no = "Checks did not run on exactly these changes"
-        own = "The files that ada left unfinished pass the checks"
-        assert part["checks"] == f"{no}, but on all that the agent changed. {own}"
+        no = "The checks did not run on exactly these changes, only on the winner's files"
+        own = "The unfinished files of ada pass the checks"
+        assert part["checks"] == f"{no}, only on all changes of the agent. {own}"
         assert (repository.path / "code").read_text() == SECOND
         whole = await apply(client, run_id, dry_run=True)
         assert whole["checks"] == "The final files pass the checks"
@@ -366,11 +366,11 @@ async def test_each_agents_changes_go_to_a_branch_of_its_own_or_none_is_made(
     repository.git("branch", "in/bo/its/way")
     repository.git("branch", "above")
     for prefix, told in (
-        ("taken", "there is a branch 'taken/bo' already"),
-        ("in", "there is a branch 'in/bo/its/way' already"),
-        ("above", "there is a branch 'above' already"),
-        ("-d", "'-d/ada' is no name for a branch"),
-        ("../x", "is no name for a branch"),
+        ("taken", "the branch 'taken/bo' already exists"),
+        ("in", "the branch 'in/bo/its/way' already exists"),
+        ("above", "the branch 'above' already exists"),
+        ("-d", "'-d/ada' isn't a valid branch name"),
+        ("../x", "isn't a valid branch name"),
     ):
         code, refused = verb(home, *wanted[:2], f"--branch={prefix}")
         assert (code, told in refused["error"]) == (1, True), refused
@@ -395,6 +395,9 @@ async def test_there_are_no_branches_without_git_and_none_of_a_run_that_changed_
     async with home.client() as client:
         changed = await changed_by_a_run(client, home, plain, write("plain/code", FIRST))
         nothing = await changed_by_a_run(client, home, plain)
-    for run_id, told in ((changed, "a branch needs one git repository"), (nothing, "has changed no files of yours")):
+    for run_id, told in (
+        (changed, "to create a branch, one git repository"),
+        (nothing, "has changed none of your files"),
+    ):
         code, refused = verb(home, run_id, "--all", "--branch", "try")
         assert (code, told in refused["error"]) == (1, True), refused

@@ -86,8 +86,12 @@ CASES: dict[str, tuple[list[Step], list[Step], list[Step], str, str]] = {
 @pytest.mark.parametrize(
     ("case", "weak", "sentence"),
     [
-        ("nothing is mended", ("refuted",), "It fails a test that an agent of another vendor wrote, and that a third"),
-        ("the third knows nothing", (), "It fails a test of an agent of another vendor, which nobody confirmed."),
+        ("nothing is mended", ("refuted",), "It fails a test that an agent from another vendor wrote and a third"),
+        (
+            "the third knows nothing",
+            (),
+            "It fails a test that an agent from another vendor wrote, but no other agent confirmed the test.",
+        ),
         ("the files pass", (), ""),
     ],
 )

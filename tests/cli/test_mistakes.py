@@ -14,7 +14,7 @@ from tests.planted import PLANTED
 
 TEAM = "agents: [{id: ada, backend: {type: scripted, model: x}}]\n"
 ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
-OBJECT = 'each line is one JSON object, such as {"question": '
+OBJECT = 'write one JSON object per line, such as {"question": '
 
 
 class Mistake(NamedTuple):
@@ -54,7 +54,9 @@ MISTAKES = {
     "too few agents": Mistake(
         "massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number of at least 0"
     ),
-    "too many agents": Mistake("massgen --model scripted/x --num-agents 99 q", 1, "a team has 1 to 10 agents, not 99"),
+    "too many agents": Mistake(
+        "massgen --model scripted/x --num-agents 99 q", 1, "a team needs 1 to 10 agents, not 99"
+    ),
     "dollars with their sign": Mistake("massgen --max-usd '$5' q", 1, "such as 2.50"),
     "no config": Mistake("massgen --validate", 1, "no config here, .*; create one with `massgen init`"),
     "no interrupted run": Mistake("massgen --resume", 1, "this directory has no interrupted run"),
@@ -140,15 +142,18 @@ MISTAKES = {
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
     "a page of no verb": Mistake("massgen help reslt", 64, "did you mean 'result'?"),
     "a port over stdio": Mistake("massgen serve --port 80", 64, "--port goes with --transport http"),
-    "a store without a URL": Mistake("massgen worker", 1, "postgresql://USER@HOST/DATABASE (or give --store)"),
+    "a store without a URL": Mistake(
+        "massgen worker", 1, "it must be postgresql://USER@HOST/DATABASE (or pass --store)"
+    ),
     "a team to compare": Mistake(
         "massgen eval @questions -c t.yaml", 1, "--against is missing: massgen eval --configs"
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
     "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
-    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "name a YAML file or @examples/NAME"),
+    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "name a YAML file, or @examples/NAME"),
     "a variable as model": config(
-        "agents: [{backend: {type: openai, model: '${MODEL}'}}]", "t.yaml:1: .*variables are not replaced here; write"
+        "agents: [{backend: {type: openai, model: '${MODEL}'}}]",
+        "t.yaml:1: .*massgen doesn't replace variables here; write",
     ),
     "no commit": Mistake("massgen review", 2, "this repository has no commit", {".git/": ""}),
     "no remote": Mistake(
@@ -156,10 +161,12 @@ MISTAKES = {
     ),
     "no batch": Mistake("massgen batch", 1, "batch needs a file of questions: massgen batch QUESTIONS.jsonl"),
     # configs
-    "empty": config("", "expected a mapping with the key 'agents'; `massgen --init` writes one"),
-    "TOML": config('[agents]\nid = "a"\n', "t.yaml:2: .*; a config is YAML: after each key a colon"),
+    "empty": config("", "expected a mapping with the key `agents`; create a config with `massgen init`"),
+    "TOML": config('[agents]\nid = "a"\n', "t.yaml:2: .*; a config is YAML: put a colon"),
     "UTF-16": config(TEAM.encode("utf-16"), "not UTF-8 text; save the file as UTF-8"),
-    "no-break space": config("agents:\n\xa0 - id: a\n", "t.yaml:2: a no-break space; indent with plain spaces"),
+    "a non-breaking space": config(
+        "agents:\n\xa0 - id: a\n", "t.yaml:2: a non-breaking space; indent with normal spaces"
+    ),
     "agents by name": config("agents: {ada: {}}", f"agents: expected a list, such as [{ENTRY}]"),
     "names as agents": config("agents: [gpt-5]", f"agents[0]: expected a mapping, such as {ENTRY}"),
     "model of the agent": config("agents: [{model: x}]", "agents[0].model: unknown key; write model under backend"),
@@ -171,7 +178,7 @@ MISTAKES = {
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
     "personas": config(f"{TEAM}enable_personas: true", "enable_personas: no model .* invents personas"),
-    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "quotation marks are ' or \""),
+    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
     "no http": config("agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", ": http://localhost:8000/v1"),
     "a path that is not there": Mistake(
         "massgen --config t.yaml q",
@@ -184,7 +191,7 @@ MISTAKES = {
     ),
     # places
     "no directory": Mistake("massgen --model scripted/x q", 2, "directory .*/.massgen/massgen_logs/", {".massgen": ""}),
-    "a port that is none": Mistake("massgen web --port 99999", 1, "without --port a free one is taken"),
+    "a port that is none": Mistake("massgen web --port 99999", 1, "leave --port out to use a free port"),
     # review and batch
     "--base": Mistake("massgen review --base main", 2, "did you mean '--branch'?"),
     "a branch of another name": Mistake("massgen review --branch mian", 2, "did you mean 'main'?", {".git": ""}),
@@ -192,7 +199,7 @@ MISTAKES = {
     "a diff without its option": Mistake("massgen review a.diff", 2, "--diff a.diff for a file"),
     "no JSON": Mistake("massgen batch q.txt", 1, f"q.txt:1: {OBJECT}", {"q.txt": "what is a\n"}),
     "a list of JSON": Mistake("massgen batch q.json", 1, f"q.json:1: {OBJECT}", {"q.json": '[{"question": "a"}]'}),
-    "no questions": Mistake("massgen batch q", 1, f"there is no question in it; {OBJECT}", {"q": "\n"}),
+    "no questions": Mistake("massgen batch q", 1, f"the file has no question; {OBJECT}", {"q": "\n"}),
     "none at once": Mistake("massgen batch --concurrency 0 q", 1, "expected a number from 1 to 1000"),
 }
 

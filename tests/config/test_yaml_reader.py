@@ -42,7 +42,7 @@ def refusal(text: str | bytes) -> str:
         ('{"a": {"b": 1,\n "b": 2}}', "team.yaml:2: duplicate key b; it is already on line 1"),
         ("a: 1\nb: !python/object:os.system x\n", "team.yaml:2: tags"),
         ("a: !!binary aGk=\n", "team.yaml:1: tags"),
-        ("a: 1\n---\nb: 2\n", "team.yaml:2: a config is one document"),
+        ("a: 1\n---\nb: 2\n", "team.yaml:2: a config must be one document"),
         ("a: 1\n1: 2\n", "team.yaml:2: a key must be text"),
         ("true: 2\n", "team.yaml:1: a key must be text"),
         ("? [a, b]\n: 1\n", "team.yaml:1: a key must be text"),

@@ -91,7 +91,7 @@ def test_a_file_in_which_something_was_changed_is_refused(exported: tuple[Path, 
         for info, content in members(file)
     ]
     write(file, found, sums=False)
-    refused(there, file, "its checksums are others")
+    refused(there, file, "the checksums don't match")
     write(file, found)
     if name in ("config.json", "events.jsonl"):
         refused(there, file, "damaged" if name == "events.jsonl" else "not what was written", code=5)
@@ -128,16 +128,16 @@ def added(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 
 
 HOSTILE = {
     "another version": (changed_manifest("v", 2), "upgrade"),
-    "another format": (changed_manifest("format", "tar"), "its manifest says what cannot be"),
-    "no runs": (changed_manifest("runs", []), "its manifest says what cannot be"),
-    "above": (added("../escaped"), "no file of a run"),
-    "above the run": (added("RUN/../escaped"), "no file of a run"),
-    "absolute": (added("/escaped"), "no file of a run"),
-    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "no file of a run"),
-    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "no file of a run"),
-    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "no file of a run"),
-    "what git obeys": (added("RUN/changes/objects.git/config"), "no file of a run"),
-    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "no file of a run"),
+    "another format": (changed_manifest("format", "tar"), "its manifest is contradictory"),
+    "no runs": (changed_manifest("runs", []), "its manifest is contradictory"),
+    "above": (added("../escaped"), "in it isn't a file of a run"),
+    "above the run": (added("RUN/../escaped"), "in it isn't a file of a run"),
+    "absolute": (added("/escaped"), "in it isn't a file of a run"),
+    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "in it isn't a file of a run"),
+    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "in it isn't a file of a run"),
+    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "in it isn't a file of a run"),
+    "what git obeys": (added("RUN/changes/objects.git/config"), "in it isn't a file of a run"),
+    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "in it isn't a file of a run"),
 }
 
 
@@ -159,7 +159,7 @@ def test_nothing_is_written_through_a_link(exported: tuple[Path, Stored], tmp_pa
     added(f"{run_id}/workspaces/link/escaped")(found, run_id)
     added(f"{run_id}/workspaces/link", tarfile.SYMTYPE, str(tmp_path))(found, run_id)
     write(file, found)
-    refused(there, file, "no file of a run")
+    refused(there, file, "in it isn't a file of a run")
     assert not (tmp_path / "escaped").exists()
 
 

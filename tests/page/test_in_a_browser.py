@@ -83,7 +83,7 @@ async def test_who_changed_its_mind_is_named_with_both_answers(browser: Browser,
         legend = str(tab.js("document.querySelector('.legend').innerText"))
     assert "Changed their minds: ada from ada agent1.1 to bo agent2.2" in told
     assert told.count("changed its mind") == 1, "nobody else did"
-    assert "vote that a newer answer made void" in legend
+    assert "vote made void by a newer answer" in legend
     assert "tool or command" not in legend, "there was none"
 
 
@@ -160,7 +160,7 @@ async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, t
             == 1
         )
         text = tab.text()
-    assert re.search(r"steering\s+[\d.]+\ss request to finish with the existing answers", text, re.IGNORECASE)
+    assert re.search(r"steering\s+[\d.]+\ss you asked to finish with the existing answers", text, re.IGNORECASE)
 
 
 async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answers_differ(
@@ -195,16 +195,16 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "price_28" in compared
     assert "price_12" not in compared
     # Every check, on the unchanged files, of each answer, and of the final ones.
-    told = text[text.index("an answer cannot win if another one passes a check that it fails") :]
+    told = text[text.index("an answer can't win if another answer passes a superset of its checks") :]
     assert "agent1.1 of ada could not win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
-    assert "with its own versions of protected files: ✓ passed" in told
+    assert "with the answer's own protected files: ✓ passed" in told
     assert "looked at the prices\nFAILED: price_20 is wrong" in told
-    assert "did not pass before either" in told
+    assert "also failed before" in told
     # A pass stands beside that of the unchanged files: bo took a price out, and so a test.
     before = PRICES.count("price_")
     beside = f"· {before - 1} tests, as the check printed; {before} on the unchanged files"
-    warning = f"Warning: fewer tests ran than on the unchanged files: {before - 1}, {before} before"
+    warning = f"Warning: fewer tests ran than on the unchanged files: {before - 1} instead of {before}"
     looked = "looked at the prices\nRan {} tests in 0.1s"
     shown = [looked.format(before - 1), beside, warning, "On the unchanged files:", looked.format(before)]
     assert "\n".join(shown) in re.sub("\n+", "\n", told)

@@ -181,7 +181,7 @@ async def test_a_key_that_stands_in_a_file_is_not_shown(home: TempHome) -> None:
         (final / "notes.txt").write_text(f"the key is {key}")
         (final / "data.bin").write_bytes(b"\xff" + key.encode())
         assert key not in await read(client, f"massgen://runs/{run_id}/artifacts/final/agent_b/notes.txt")
-        with pytest.raises(MCPError, match="a key stands in this file"):
+        with pytest.raises(MCPError, match="this file contains a key, so massgen doesn't show it"):
             await client.read_resource(f"massgen://runs/{run_id}/artifacts/final/agent_b/data.bin")
         for name in ("notes.txt", "data.bin"):
             (final / name).unlink()

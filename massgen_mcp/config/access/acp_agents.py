@@ -278,12 +278,12 @@ def lack(config: AcpBackendConfig, environ: Mapping[str, str]) -> str | None:
     preset, name = preset_of(config), shown_name(config)
     if find_program(config, environ) is None:
         how = f": {preset.install}" if preset.install else ""
-        return f"acp needs the program {preset.program}{how}"
+        return f"agents of type acp need the program {preset.program}{how}"
     if config.login == "own" and own_login(config, environ) is None:
-        return f"login: own, but {name} has no login of yours here; log in with it first, or write login: key"
+        return f"login: own needs a login with {name}; log in first, or write login: key"
     for key in config.env:
         if is_model_key(key) and key not in preset.key_variables and not _may_have(config, key, environ):
-            return f"env: {key} is the key of a model's provider, and {name} can send it to hosts that are not its own"
+            return f"env: {key} is a provider's key, and {name} could send it to other hosts"
     return None
 
 

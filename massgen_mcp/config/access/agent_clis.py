@@ -19,7 +19,7 @@ from massgen_mcp.config.environment import check_address, is_set, read_key
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
-HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which brings it along (380 MB)"
+HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which includes it (380 MB)"
 API_KEY, TOKEN = "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
 BASE_URL = CLAUDE_URL_VARIABLE
 CONFIG_DIRECTORY = "CLAUDE_CONFIG_DIR"
@@ -100,7 +100,7 @@ def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
     """What somebody can do who has no login."""
     if config.api_key_env:
         return f"set {config.api_key_env}"
-    own = "log in with `claude`" if config.use_login else "write use_login: true to let it use your own login"
+    own = "log in with `claude`" if config.use_login else "set use_login: true to let it use your own login"
     return f"set {API_KEY} or {TOKEN} (from `claude setup-token`), or {own}"
 
 
@@ -132,7 +132,7 @@ def find_cli(environ: Mapping[str, str]) -> str | None:
 
 def lack(environ: Mapping[str, str]) -> str | None:
     """What has to be installed before the CLI can work here; None when nothing is missing."""
-    return None if find_cli(environ) else f"claude_code needs the Claude Code CLI: {HOW_TO_GET_IT}"
+    return None if find_cli(environ) else f"agents of type claude_code need the Claude Code CLI: {HOW_TO_GET_IT}"
 
 
 def own_login(environ: Mapping[str, str]) -> str | None:

@@ -171,7 +171,7 @@ def _bound_claude_code_price(config: ClaudeCodeBackendConfig, environ: Environ) 
 
 
 CLAUDE_CODE = MemberKind[ClaudeCodeBackendConfig](
-    misnamed="a model of Claude Code begins with a letter or digit and has no spaces",
+    misnamed="a model name for Claude Code starts with a letter or digit and has no spaces",
     key_variables=agent_clis.key_variables,
     addresses=lambda _, environ: (agent_clis.address(environ),),
     lack=lambda _, environ: agent_clis.lack(environ),
@@ -225,10 +225,12 @@ def adapter_named(name: str) -> Installable[Any]:
     """The adapter of this name. Raises `ValueError` in one line where it is not installed or cannot be loaded."""
     if (entry := installed(MEMBERS).get(name)) is None:
         others = ", ".join(installed(MEMBERS))
-        raise ValueError(f"no adapter {name[:80]!a} is installed; " + (f"here are {others}" if others else "none is"))
+        raise ValueError(
+            f"there is no installed adapter {name[:80]!a}; " + (f"here are {others}" if others else "none is")
+        )
     found = loaded(entry)
     if not isinstance(found, Installable):
-        raise ValueError(f"{entry.value} of {where_from(entry)} is no Adapter")  # noqa: TRY004 - of a config
+        raise ValueError(f"{entry.value} of {where_from(entry)} isn't an Adapter")  # noqa: TRY004 - of a config
     adapter = cast("Installable[Any]", found)
     code = LoadAdapter(name, where_from(entry))
 

@@ -186,13 +186,13 @@ class OrchestratorConfig(Settings, frozen=True):
     @model_validator(mode="after")
     def _a_judge_to_decide(self) -> Self:
         if self.decide == "judge" and self.judge is None:
-            raise ValueError("decide: judge needs `judge`, the id of an agent that gives no answer")
+            raise ValueError("decide: judge needs `judge`, the id of an agent that doesn't answer itself")
         return self
 
     @model_validator(mode="after")
     def _scripts_for_a_check(self) -> Self:
         if self.write_check and not (self.enable_filesystem and self.run_scripts):
-            raise ValueError("write_check needs scripts that run: set enable_filesystem and run_scripts to true")
+            raise ValueError("write_check runs scripts: set enable_filesystem and run_scripts to true")
         return self
 
     @model_validator(mode="after")

@@ -446,7 +446,9 @@ class RunStore:
             going_on = [row for row in family(db, run_id) if row.state in sql.BUSY]
             for row in going_on:
                 if row.foreground and row.state == "running":
-                    message = f"a process of massgen or Python executes run {row.run_id}; end that one first"
+                    message = (
+                        f"another process (massgen or Python) is executing run {row.run_id}; end that process first"
+                    )
                     raise MassgenError("invalid_action", message)
             if not sql.existing(db, run_id).moved:
                 sql.note(db, sql.existing(db, run_id), "export")

@@ -38,7 +38,8 @@ def own_place(project: Path, place: Path) -> Path:
         inside = False
     if not inside:
         raise MassgenError(
-            "unsafe_path", f"{path} leads out of {project} by a link, so nothing is written there; remove the link"
+            "unsafe_path",
+            f"{path} is a link that points outside {project}, so massgen writes nothing there; remove the link",
         )
     return path
 

@@ -222,4 +222,4 @@ def translation(error: psycopg.Error) -> MassgenError:
         return MassgenError("disk_full", f"PostgreSQL has no room: {message}; free some space there")
     if is_away(error):
         return MassgenError("store_unavailable", f"PostgreSQL cannot be reached: {message}")
-    return MassgenError("store_unavailable", f"the run store failed: {message}; PostgreSQL's log may say more")
+    return MassgenError("store_unavailable", f"the run store failed: {message}; PostgreSQL's log may have details")
