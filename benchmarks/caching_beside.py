@@ -6,6 +6,8 @@ sizes (`benchmarks.steps`), and then the end. The price is that of `benchmarks.c
 
 - Agents of ours: a model of the API, an AG2 agent (extra `ag2`), and the Claude Code CLI (extra `claude-code`). The
   last two build their requests themselves. The team of two answers and votes: each round is a conversation of its own.
+- Members over ACP, with the caching that they do themselves: claude-agent-acp and opencode, from PATH or where
+  `make clients` fetches them.
 - mini-swe-agent runs where `MASSGEN_MINI_SWE_AGENT` names its command `mini`.
 """
 
@@ -26,6 +28,8 @@ from benchmarks.caching import MarkedCache, Row, best_price, messages_blocks, ta
 from benchmarks.dialects import DIALECTS, Played
 from benchmarks.processes import environment, finish
 from benchmarks.steps import STEPS, TASK, VARIABLE, command, project
+from tests.clients.members import ADDRESS, CLIS
+from tests.clients.places import with_node
 
 MODEL = "claude-opus-5-5"
 _END = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
@@ -55,10 +59,10 @@ def reply_to(request: dict[str, Any], number: int) -> Played:
 
 def find_tool(tools: set[str], name: str) -> str | None:
     """The tool of this name, by its full name: Claude Code puts the name of its server before it."""
-    return next((tool for tool in sorted(tools) if tool == name or tool.endswith(f"__{name}")), None)
+    return next((tool for tool in sorted(tools) if tool == name or tool.endswith((f"__{name}", f"team_{name}"))), None)
 
 
-def requests_of(run: Callable[[str], None]) -> list[dict[str, Any]]:
+def requests_of(run: Callable[[str], None], address: str = "127.0.0.1") -> list[dict[str, Any]]:
     """The bodies that came while it ran."""
     bodies: list[dict[str, Any]] = []
 
@@ -93,10 +97,10 @@ def requests_of(run: Callable[[str], None]) -> list[dict[str, Any]]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((address, 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        run(f"http://127.0.0.1:{server.server_port}")
+        run(f"http://{address}:{server.server_port}")
     finally:
         server.shutdown()
     return bodies
@@ -124,22 +128,43 @@ AGENTS: dict[str, tuple[str, Backend]] = {
     "Claude Code": ("claude_agent_sdk", claude_code_backend),
 }
 """Agents of a team: the package that each needs, and its backend."""
+OVER_ACP = ("claude", "opencode")
+"""CLIs that ask the Messages API."""
 
 
 def _ours(program: str, directory: Path, backend: Backend, agents: int = 1) -> list[dict[str, Any]]:
     place = project(directory)
 
     def run(url: str) -> None:
-        team = directory / "team.yaml"
-        one = {**backend(url), "enable_mcp_command_line": True}
-        members = [{"id": f"member{number}", "backend": one} for number in range(agents)]
-        settings = {"max_steps_per_round": STEPS + 5, "context_paths": [{"path": str(place), "permission": "write"}]}
-        team.write_text(json.dumps({"agents": members, "orchestrator": settings}))
-        asked = [program, "--automation", "--config", str(team), TASK]
         environ = {**environment(directory), "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url}
+        asked = [program, "--automation", "--config", str(_write_team(directory, place, backend(url), agents)), TASK]
         finish(asked, directory=place, environ=environ, quiet=True)
 
     return requests_of(run)
+
+
+def _over_acp(program: str, directory: Path, name: str, agents: int) -> list[dict[str, Any]]:
+    place = project(directory)
+    cli = CLIS[name]
+
+    def run(url: str) -> None:
+        variables = {key: value.replace("@API@", url) for key, value in cli.variables.items()}
+        backend = {"type": "acp", "preset": cli.preset, "env": sorted(variables), **cli.backend}
+        backend["hosts"] = [url.removeprefix("http://")]
+        environ = with_node({**environment(directory), **variables})
+        asked = [program, "--automation", "--config", str(_write_team(directory, place, backend, agents)), TASK]
+        finish(asked, directory=place, environ=environ, quiet=True)
+
+    return requests_of(run, ADDRESS)
+
+
+def _write_team(directory: Path, place: Path, backend: dict[str, Any], agents: int) -> Path:
+    team = directory / "team.yaml"
+    one = {**backend, "enable_mcp_command_line": True}
+    members = [{"id": f"member{number}", "backend": one} for number in range(agents)]
+    settings = {"max_steps_per_round": STEPS + 5, "context_paths": [{"path": str(place), "permission": "write"}]}
+    team.write_text(json.dumps({"agents": members, "orchestrator": settings, "budget": {"max_usd": 1000}}))
+    return team
 
 
 def _mini(program: str, directory: Path) -> list[dict[str, Any]]:
@@ -185,28 +210,45 @@ def main() -> None:
     ours = shutil.which("massgen", path=str(Path(sys.executable).parent))
     if ours is None:
         raise SystemExit("the command massgen is not installed beside this Python")
-    found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="massgen-mcp-caching-") as directory:
-        for name, (package, backend) in AGENTS.items():
-            if importlib.util.find_spec(package) is None:
-                print(f"{name.upper()} IS NOT MEASURED: the package {package} is not installed")
-                continue
-            for agents in (1, 2):
-                run = f"{agents} x {name}"
-                found[run] = _ours(ours, Path(directory) / run.replace(" ", "-"), backend, agents)
-        mini = os.environ.get(VARIABLE)
-        if mini and Path(mini).is_file():
-            found["mini-swe-agent"] = _mini(mini, Path(directory) / "mini")
-        else:
-            print(f"MINI-SWE-AGENT IS NOT MEASURED: {VARIABLE} does not name its command `mini`")
-        if bundled := _bundled_claude():
-            found["Claude Code CLI alone"] = _claude_code(bundled, Path(directory) / "claude")
-        else:
-            print("CLAUDE CODE IS NOT MEASURED: the package claude-agent-sdk is not installed")
+        found = _run_members(ours, Path(directory))
+        found |= _run_others(Path(directory))
     rows = ((name, "Anthropic", priced(bodies)) for name, bodies in found.items())
     print(f"{STEPS} commands for each agent\n\n{table(rows)}\n\nMarks of the last request but one:")
     for name, bodies in found.items():
         print(f"{name}: {describe_marks(bodies[-2])}")
+
+
+def _run_members(ours: str, directory: Path) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, (package, backend) in AGENTS.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"{name.upper()} IS NOT MEASURED: the package {package} is not installed")
+            continue
+        for agents in (1, 2):
+            run = f"{agents} x {name}"
+            found[run] = _ours(ours, directory / run.replace(" ", "-"), backend, agents)
+    for name in OVER_ACP:
+        if shutil.which(CLIS[name].program, path=with_node(dict(os.environ))["PATH"]) is None:
+            print(f"{name.upper()} OVER ACP IS NOT MEASURED: its command {CLIS[name].program} is not there")
+            continue
+        for agents in (1, 2):
+            found[f"{agents} x {name}, ACP"] = _over_acp(ours, directory / f"{name}-{agents}", name, agents)
+    return found
+
+
+def _run_others(directory: Path) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    mini = os.environ.get(VARIABLE)
+    if mini and Path(mini).is_file():
+        found["mini-swe-agent"] = _mini(mini, directory / "mini")
+    else:
+        print(f"MINI-SWE-AGENT IS NOT MEASURED: {VARIABLE} does not name its command `mini`")
+    if bundled := _bundled_claude():
+        found["Claude Code CLI alone"] = _claude_code(bundled, directory / "claude")
+    else:
+        print("CLAUDE CODE IS NOT MEASURED: the package claude-agent-sdk is not installed")
+    return found
 
 
 def _bundled_claude() -> str | None:

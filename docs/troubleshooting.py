@@ -85,6 +85,11 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Correct `base_url`; often `/v1` is missing.",
         ),
         Entry(
+            "… with a web page, which … may have sent",
+            "A proxy, a firewall or the network's login page answered instead of the model's server.",
+            "Log in to the network, or check the proxy; `massgen doctor` tries it. A name in `NO_PROXY` goes past it.",
+        ),
+        Entry(
             "… ended the reply early",
             "The connection or the model server failed. massgen retries the call.",
             "If this happens often, check the server's log and memory.",

@@ -94,6 +94,18 @@ class MassgenError(Exception):
         self.code: ErrorCode = code
 
 
+class BadVariable(MassgenError):
+    """A variable of the environment that says how to connect, and cannot be used.
+
+    `what` is wrong with it, `remedy` what to do. `value` is shown: it must hold no password.
+    """
+
+    def __init__(self, variable: str, value: str, what: str, remedy: str) -> None:
+        super().__init__("config_invalid", f"{variable}={value}: {what}; {remedy}")
+        self.what = f"{variable}={value}: {what}"
+        self.remedy = remedy
+
+
 class JournalNewer(MassgenError):
     """A newer version of this program wrote a `part` of the run: it can be read, but not continued."""
 
@@ -214,11 +226,17 @@ LimitKey = Literal["max_steps_per_round", "repeated_call", "max_usd", "max_token
 """Which limit an agent met: a key of the config, or that the same call failed too often, which no key changes."""
 
 
+InBetween = Literal["variable", "proxy", "certificate", "page"]
+"""A variable of the environment that cannot be used, a proxy that does not let a request through, a certificate that is
+not trusted here, a web page in place of the server's reply."""
+
+
 class BackendError(Exception):
     """One model call failed, already translated from whatever the provider's SDK raised.
 
     `retryable` says whether the same request may succeed later; `retry_after` is the provider's wish in seconds;
-    `refused` is the part of the request without which it may succeed; `limit` the limit of the config that was met.
+    `refused` is the part of the request without which it may succeed; `limit` the limit of the config that was met;
+    `in_between` what stands between this program and the server, and is in the way.
     """
 
     def __init__(
@@ -230,8 +248,10 @@ class BackendError(Exception):
         retry_after: float | None = None,
         refused: RefusedPart | None = None,
         limit: LimitKey | None = None,
+        in_between: InBetween | None = None,
     ) -> None:
         super().__init__(message)
+        self.in_between: InBetween | None = in_between
         self.limit: LimitKey | None = limit
         self.refused: RefusedPart | None = refused
         self.reason: DropReason = reason

@@ -1,7 +1,8 @@
 """The people who share one server: by which token each is known, how much each may start, and with whose keys.
 
-Who asks is known wherever runs are looked up (`asking`), so that no tool has to think of it: the store shows each
-person his own runs alone. Where nobody is named, whoever gets in asks for everything, as on a machine of one's own.
+The server's transport sets the current user of a request (`act_as`), and gives `current_user` to the run service, which
+hands the user to the store: it shows each person their own runs alone. Where no people are named, every request may see
+everything, as on a machine of one's own.
 """
 
 from collections.abc import Generator, Mapping
@@ -53,54 +54,39 @@ _PEOPLE = TypeAdapter(
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """Somebody who asks: `name` is that of the owner of his runs; `environ`: what of the server's is for him."""
+class User:
+    """A user of the server. `name`: the owner of their runs; `environ`: their part of the environment."""
 
     name: str
     person: Person = field(default_factory=Person)
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
 
-
-NOBODY = Asking("nobody:")
-"""Owns nothing, and never will: no name has a colon at its end."""
-_asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
-
-
-def asking() -> Asking | None:
-    """Who asks; None: nobody in particular, who may see everything."""
-    return _asking.get()
+    @property
+    def is_guest(self) -> bool:
+        """Whether the directories of this machine are none of the user's business."""
+        return bool(self.name)
 
 
-def owner_asking() -> str | None:
-    """Whose runs alone may be seen now; None: everybody's."""
-    somebody = _asking.get()
-    return None if somebody is None else somebody.name
+ANONYMOUS = User("nobody:")
+"""Owns no runs, and never will: no name has a colon at its end."""
+_current: ContextVar[User | None] = ContextVar("user", default=None)
+
+
+def current_user() -> User | None:
+    """Return the user of the request that is being served; None where no people are named, and for the operator's own
+    commands.
+    """
+    return _current.get()
 
 
 @contextmanager
-def asked_by(somebody: Asking | None) -> Generator[None]:
-    """What is done in the block, and what is begun there and goes on, is asked by this one."""
-    before = _asking.set(somebody)
+def act_as(user: User | None) -> Generator[None]:
+    """Serve this user in the block, and in tasks that begin there."""
+    before = _current.set(user)
     try:
         yield
     finally:
-        _asking.reset(before)
-
-
-def ask_as(owner: str, environ: Mapping[str, str]) -> None:
-    """From now on, in this process: it works inside a run of this person."""
-    _asking.set(Asking(owner, environ=environ))
-
-
-def is_guest() -> bool:
-    """Whether somebody asks who has no business with the directories of this machine."""
-    return bool(owner_asking())
-
-
-def environ_asked(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What of this process's environment is for whoever asks."""
-    somebody = _asking.get()
-    return environ if somebody is None else somebody.environ
+        _current.reset(before)
 
 
 class People:
@@ -110,17 +96,17 @@ class People:
         """Raises `MassgenError` invalid_arguments for a token or subject of two, and a variable that is not set."""
         self.variables = frozenset(variable for person in named.values() for variable in person.keys.values())
         self._environ = {name: value for name, value in environ.items() if name not in self.variables}
-        self._of_token: dict[str, Asking] = {}
-        self._of_subject: dict[str, Asking] = {}
-        self._anybody: Asking | None = None
-        self.operator = Asking("", environ=self._environ)
+        self._of_token: dict[str, User] = {}
+        self._of_subject: dict[str, User] = {}
+        self._anybody: User | None = None
+        self.operator = User("", environ=self._environ)
         for name, person in named.items():
             if missing := sorted(variable for variable in person.keys.values() if variable not in environ):
                 raise _wrong(f"{name}: {missing[0]} is not set")
             if name == OPERATOR:
                 raise _wrong(f"{OPERATOR} is reserved for you, the owner of --token-file")
             own = {key: environ[variable] for key, variable in person.keys.items()}
-            one = Asking(name, person, {**self._environ, **own})
+            one = User(name, person, {**self._environ, **own})
             self._anybody = one if name == ANYBODY else self._anybody
             for by, known in ((person.tokens, self._of_token), (filter(None, [person.subject]), self._of_subject)):
                 for known_by in by:
@@ -141,10 +127,10 @@ class People:
             fault = error.errors(include_url=False, include_input=False)[0]
             raise _wrong(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
 
-    def of_token(self, token: str) -> Asking | None:
+    def of_token(self, token: str) -> User | None:
         return self._of_token.get(sha256(token.encode("utf-8", "surrogateescape")).hexdigest())
 
-    def of_subject(self, subject: str) -> Asking | None:
+    def of_subject(self, subject: str) -> User | None:
         """A subject that is not named owns its runs under a name that no file can give."""
         if subject in self._of_subject or self._anybody is None or not subject.isprintable():
             return self._of_subject.get(subject)

@@ -30,7 +30,7 @@ HIDDEN_WITHIN = (
     *((".docker", "config.json"), (".kube", "config"), (".config", "gcloud"), (".config", "gh"), (".config", "hub")),
     *((".config", "rclone"), (".config", "op"), (".config", "containers"), (".streamlit", "secrets.toml")),
     *((".cargo", "credentials*"), (".gem", "credentials"), (".terraform.d", "credentials*"), (".claude", ".cred*")),
-    *((".codex", "auth.json"), (".gemini", "oauth_creds.json"), ("keyrings", "*")),
+    *((".subversion", "auth"), (".codex", "auth.json"), (".gemini", "oauth_creds.json"), ("keyrings", "*")),
 )
 """Patterns of two components, the second right below the first."""
 

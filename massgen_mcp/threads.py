@@ -25,12 +25,12 @@ def in_thread(work: Callable[P, T]) -> "Callable[P, CoroutineType[Any, Any, T]]"
     """Makes a function that blocks one to be awaited: its whole body runs in a worker thread."""
 
     @wraps(work)
-    async def done(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_in_thread(*args: P.args, **kwargs: P.kwargs) -> T:
         import anyio.to_thread  # whoever only names `run` needs none of it
 
         return await anyio.to_thread.run_sync(partial(work, *args, **kwargs))
 
-    return done
+    return run_in_thread
 
 
 async def abandonable(work: Callable[[], T]) -> T:

@@ -288,3 +288,15 @@ def test_a_helper_in_more_than_four_files_is_an_ordinary_verb() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"_(?!_)", node.name):
                 files.setdefault(node.name, set()).add(str(file.relative_to(PACKAGE)))
     assert {name for name, where in files.items() if len(where) > 4} - VERBS - OF_EACH_WIRE == set()
+
+
+def test_only_the_transport_sets_the_current_user_and_runs_are_handed_it() -> None:
+    uses = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "massgen_mcp.people"
+        for part in node.names
+        if part.name in ("act_as", "current_user")
+    }
+    assert uses == {"cli/massgen_mcp/verbs/serve.py", "server/http/gate.py", "server/log.py"}

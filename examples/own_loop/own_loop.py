@@ -65,8 +65,15 @@ class Clerk:
         pass  # nothing is open
 
 
-def make(config: ClerkConfig, _environ: Mapping[str, str]) -> Clerk:
-    return Clerk(config)
+class ClerkType(Adapter[ClerkConfig]):
+    config = ClerkConfig
+
+    def make(self, config: ClerkConfig, environ: Mapping[str, str]) -> Clerk:
+        del environ
+        return Clerk(config)
+
+    def rehearse(self, situation: Situation) -> ClerkConfig:
+        return ClerkConfig(plays=situation)
 
 
-CLERK = Adapter(config=ClerkConfig, make=make, rehearse=lambda situation: ClerkConfig(plays=situation))
+CLERK = ClerkType()

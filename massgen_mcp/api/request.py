@@ -29,8 +29,8 @@ from massgen_mcp.request.build import CallerRequest, RunRequest, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.request.team import NamedTeam, Team
+from massgen_mcp.runs.access import RunAccess, find_no_user
 from massgen_mcp.runs.engine.files import timestamp
-from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.session_records import is_session_id
 from massgen_mcp.runs.store.opening import local_engine
 
@@ -69,7 +69,7 @@ def kept_turns(session_id: str) -> tuple[EarlierTurn, ...] | None:
     if not is_session_id(session_id) or not engine.store.exists():
         return None
     try:
-        sessions = RunService(engine, os.environ).sessions
+        sessions = RunAccess(engine, os.environ, find_no_user).sessions
         return sessions.history(session_id)[0].turns if sessions.runs(session_id) else None
     finally:
         engine.close()

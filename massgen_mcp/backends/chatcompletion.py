@@ -132,7 +132,7 @@ def _connect(endpoint: Endpoint) -> "AsyncOpenAI":
         timeout=TIMEOUT,
         max_retries=0,
         default_query=dict(endpoint.query),
-        http_client=http_client(endpoint.api_key, endpoint.key_header),
+        http_client=http_client(endpoint, endpoint.key_header),
     )
 
 

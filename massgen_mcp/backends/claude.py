@@ -98,7 +98,7 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
         base_url=endpoint.base_url,
         timeout=TIMEOUT,
         max_retries=0,
-        http_client=http_client(endpoint.api_key, choose_key_header(endpoint)),
+        http_client=http_client(endpoint, choose_key_header(endpoint)),
     )
 
 

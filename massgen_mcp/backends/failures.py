@@ -6,6 +6,7 @@ as cause; so this looks at shapes and causes and needs to import neither.
 
 import json
 import math
+import os
 import re
 import ssl
 from collections.abc import Collection, Generator, Iterator, Mapping
@@ -23,7 +24,10 @@ from massgen_mcp.backends.base import StopPart
 from massgen_mcp.backends.ends import End, stop_of
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.wire_values import clean, member
-from massgen_mcp.errors import BackendError, DropReason, RefusedPart
+from massgen_mcp.certificates import find_named
+from massgen_mcp.config.access.connections import ProxySetting, find_proxy, name_page_senders
+from massgen_mcp.config.providers.addresses import host_in
+from massgen_mcp.errors import BackendError, BadVariable, DropReason, InBetween, RefusedPart
 
 MAX_MESSAGE = 500
 MAY_PASS = frozenset({408, 409, 425})
@@ -118,9 +122,13 @@ def translate(error: Exception, endpoint: Endpoint) -> BackendError:
     for cause in chain:
         if isinstance(cause, BackendError):
             return cause
+        if isinstance(cause, BadVariable):
+            return _report_in_between("variable", f"{endpoint.base_url} cannot be asked: {cause}", "", endpoint)
         if isinstance(cause, _StatusError) and isinstance(cause, _ApiError):
             return _of_status(cause.status_code, cause.body, cause.message, cause.response.headers, endpoint)
     for cause in chain:
+        if (blocked := _find_in_between(cause, chain[-1], endpoint)) is not None:
+            return blocked
         if (verdict := _of_connection(cause)) is not None:
             reason, retryable, what = verdict
             message = f"{endpoint.base_url} {what}: {_error_text(chain[-1])}"
@@ -231,6 +239,12 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 def _of_status(status: int, body: object, message: str, headers: Mapping[str, str], endpoint: Endpoint) -> BackendError:
     if status < 300:
         return of_event(body, message, endpoint)
+    if status == _LOGIN_WANTED:
+        return _report_login(f"{endpoint.base_url} cannot be reached", _find_endpoint_proxy(endpoint), endpoint)
+    if _is_page(headers) and (
+        status == _FORBIDDEN or (status in _OF_GATEWAYS and _find_endpoint_proxy(endpoint) is not None)
+    ):
+        return report_page(status, endpoint)
     detail = _describe_cause(body) or message
     refused = refused_part(status, detail)
     reason, retryable = _judge_refusal(refused) if refused else _by_status(status, body)
@@ -253,6 +267,14 @@ def _of_status(status: int, body: object, message: str, headers: Mapping[str, st
     translated_error.retry_after = seconds if seconds is not None else _retry_delay(body)
     translated_error.refused = refused
     return translated_error
+
+
+_FORBIDDEN = 403
+_OF_GATEWAYS = frozenset({502, 503, 504})
+
+
+def _is_page(headers: Mapping[str, str]) -> bool:
+    return headers.get("content-type", "").lower().startswith("text/html")
 
 
 _ABOUT_QUOTA = frozenset({400, 402, 403, 429})
@@ -328,6 +350,70 @@ def _unwrapped(body: object) -> object:
     if not isinstance(body, list):
         return body
     return next(iter(cast("list[object]", body)), None)
+
+
+def _find_endpoint_proxy(endpoint: Endpoint) -> ProxySetting | None:
+    return find_proxy(endpoint.base_url or "https://", own_server=endpoint.is_own_server)
+
+
+def _find_in_between(cause: BaseException, last: BaseException, endpoint: Endpoint) -> BackendError | None:
+    """Return what kept a request from its server, where that is a proxy or a certificate; None where it is neither."""
+    proxy = _find_endpoint_proxy(endpoint)
+    if isinstance(cause, httpx2.ConnectError | ssl.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(cause):
+        message = f"{endpoint.base_url} shows a certificate that is not trusted here: {_error_text(last)}"
+        return _report_in_between("certificate", message, _WAY_OUT_OF_CERTIFICATE + _describe_certificates(), endpoint)
+    if proxy is None:
+        return None
+    if isinstance(cause, httpx2.ProxyError) and str(cause).startswith(f"{_LOGIN_WANTED} "):
+        return _report_login(f"{endpoint.base_url} cannot be reached", proxy, endpoint)
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
+        message = f"{endpoint.base_url} cannot be reached through the proxy of {proxy}: {_error_text(last)}"
+        return _report_in_between("proxy", message, _describe_proxy_remedy(endpoint), endpoint, retryable=True)
+    return None
+
+
+_LOGIN_WANTED = 407
+_WAY_OUT_OF_CERTIFICATE = "; if your network replaces certificates, set SSL_CERT_FILE to a PEM file that has its own"
+
+
+def _describe_certificates() -> str:
+    named = find_named()
+    return f" (now {named}={os.environ[named]})" if named else ""
+
+
+def _describe_proxy_remedy(endpoint: Endpoint) -> str:
+    host = host_in(endpoint.base_url or "")
+    return f"; check that the proxy runs and may reach {host}, or add {host} to NO_PROXY to go past it"
+
+
+def _report_login(what: str, proxy: ProxySetting | None, endpoint: Endpoint) -> BackendError:
+    if proxy is None:
+        message, way_out = (
+            f"{what}: a proxy on the way wants a login (407)",
+            "; log in to your network, or set HTTPS_PROXY",
+        )
+    else:
+        message = f"{what}: the proxy of {proxy} wants another login (407)"
+        way_out = f"; set {proxy.variable} to http://USER:PASSWORD@HOST:PORT"
+    return _report_in_between("proxy", message, way_out, endpoint)
+
+
+def _report_in_between(
+    what: InBetween, message: str, way_out: str, endpoint: Endpoint, *, retryable: bool = False
+) -> BackendError:
+    text = _presentable(message, endpoint, way_out)
+    return BackendError("unreachable", text, retryable=retryable, in_between=what)
+
+
+def report_page(status: int, endpoint: Endpoint) -> BackendError:
+    """A web page came in place of the server's own refusal."""
+    sender = name_page_senders(_find_endpoint_proxy(endpoint))
+    message = f"{endpoint.base_url} answered {status} with a web page, which {sender} may have sent"
+    way_out = "; open the address in a browser, and check base_url"
+    fault = _report_in_between("page", message, way_out, endpoint, retryable=status != _FORBIDDEN)
+    if status in _OF_GATEWAYS:
+        fault.reason = "provider_error"
+    return fault
 
 
 def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:

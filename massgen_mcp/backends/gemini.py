@@ -75,7 +75,7 @@ _LEVELS: Mapping[str, str] = {"none": "minimal", "xhigh": "high", "max": "high"}
 
 class GeminiBackend(HttpBackend[PlainClient, "GeminiReply"]):
     def __init__(self, endpoint: Endpoint) -> None:
-        client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
+        client = LazyClient(lambda: PlainClient(endpoint, "x-goog-api-key"))
         at = _with_version(endpoint.base_url or GEMINI_API)
         super().__init__(replace(endpoint, base_url=at), client, GeminiReply)
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Literal, Protocol, Self, TypeVar, cast
 
 import anyio.lowlevel
@@ -17,7 +17,7 @@ from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES, EventDecoder, ServerEvent
 from massgen_mcp.backends.metering import heard_by
 from massgen_mcp.backends.wire_values import Fields, fields_or_none, parsed
-from massgen_mcp.certificates import trusted
+from massgen_mcp.config.access.connections import ProxySetting, find_proxy, name_page_senders, open_client
 from massgen_mcp.config.providers.catalog import CostField, NativeTool
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import NO_KEYS, Redactor
@@ -69,6 +69,11 @@ class Endpoint:
     redactor: Redactor = field(default=NO_KEYS, repr=False)
     """Takes keys out of what is quoted in errors, before they are cut to their length."""
 
+    @property
+    def is_own_server(self) -> bool:
+        """Whether it is a model server of the user's own, which is found without a proxy."""
+        return self.start is not None
+
 
 _HEADERS = frozenset(
     (
@@ -78,10 +83,11 @@ _HEADERS = frozenset(
 )
 
 
-def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2.AsyncClient:
-    """A client that sends `api_key`, in this header alone, and no other secret; it follows no redirect, and limits the
-    size of a reply.
+def http_client(endpoint: Endpoint, key_header: KeyHeader = "authorization") -> httpx2.AsyncClient:
+    """Return a client that sends the endpoint's key, in this header alone, and no other secret; it follows no redirect,
+    and limits the size of a reply. Raises `BadVariable`.
     """
+    api_key, url = endpoint.api_key, endpoint.base_url or _ANYWHERE
     allowed = _HEADERS | {key_header}
 
     async def send_only_ours(request: httpx2.Request) -> None:
@@ -91,13 +97,18 @@ def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2
         request.headers[key_header] = f"Bearer {api_key}" if key_header == "authorization" else api_key
         _say_when_sent(request)
 
-    return httpx2.AsyncClient(
-        verify=trusted(),
+    guard = partial(_guard, find_proxy(url, own_server=endpoint.is_own_server))
+    return open_client(
+        url,
+        own_server=endpoint.is_own_server,
         headers={"Accept-Encoding": "identity"},
         timeout=TIMEOUT,
-        follow_redirects=False,
-        event_hooks={"request": [send_only_ours], "response": [_guard]},
+        hooks={"request": [send_only_ours], "response": [guard]},
     )
+
+
+_ANYWHERE = "https://"
+"""An address whose host the wire knows."""
 
 
 def _say_when_sent(request: httpx2.Request) -> None:
@@ -111,20 +122,20 @@ def _say_when_sent(request: httpx2.Request) -> None:
     request.extensions["trace"] = trace
 
 
-def listing_client(api_key: str) -> httpx2.AsyncClient:
-    """A client for a server's list of models; no SDK has a hand in it."""
-    headers = {"Accept-Encoding": "identity", "Authorization": f"Bearer {api_key}"}
-    return httpx2.AsyncClient(verify=trusted(), headers=headers, timeout=TIMEOUT, follow_redirects=False)
+def listing_client(endpoint: Endpoint) -> httpx2.AsyncClient:
+    """Return a client for a server's list of models; no SDK has a hand in it. Raises `BadVariable`."""
+    headers = {"Accept-Encoding": "identity", "Authorization": f"Bearer {endpoint.api_key}"}
+    url = endpoint.base_url or _ANYWHERE
+    return open_client(url, own_server=endpoint.is_own_server, headers=headers, timeout=TIMEOUT)
 
 
 @cache
 def _encodings() -> frozenset[str]:
     """Compressions that can be read here: that of zlib always, others as packages are installed."""
-    return frozenset(httpx2.AsyncClient(verify=trusted()).headers["accept-encoding"].split(", "))
+    return frozenset(open_client("http://localhost", timeout=TIMEOUT).headers["accept-encoding"].split(", "))
 
 
-async def _guard(response: httpx2.Response) -> None:
-    # A hook and not a transport of our own: with a transport httpx2 would ignore the proxies of the environment.
+async def _guard(proxy: ProxySetting | None, response: httpx2.Response) -> None:
     named = response.headers.get_list("content-encoding", split_commas=True)
     encodings = [name.strip().lower() for name in named if name.strip().lower() not in ("", "identity")]
     if len(encodings) > 1 or not _encodings().issuperset(encodings):
@@ -141,7 +152,7 @@ async def _guard(response: httpx2.Response) -> None:
     if response.is_success and media_type == "application/json" and await _is_whole_reply(response):
         return
     if response.is_success and media_type in ("text/html", "application/json"):
-        raise await _no_stream(response, media_type)
+        raise await _no_stream(response, media_type, proxy)
 
 
 async def _is_whole_reply(response: httpx2.Response) -> bool:
@@ -162,7 +173,7 @@ async def _is_whole_reply(response: httpx2.Response) -> bool:
     return of_chat or of_ollama
 
 
-async def _no_stream(response: httpx2.Response, media_type: str) -> Exception:
+async def _no_stream(response: httpx2.Response, media_type: str, proxy: ProxySetting | None) -> Exception:
     """What a success is that is no stream: an error with a wrong status, or the page of a proxy, which may be gone with
     the next try; else something that answers in another way.
     """
@@ -171,7 +182,10 @@ async def _no_stream(response: httpx2.Response, media_type: str) -> Exception:
         if fields_or_none(refused.body).get("error"):
             return refused
     message = f"{response.url} answered with {media_type} instead of an event stream; is base_url right?"
-    return BackendError("bad_reply", message, retryable=media_type == "text/html")
+    if media_type != "text/html":
+        return BackendError("bad_reply", message)
+    message = f"{message} Or {name_page_senders(proxy)} may have sent the page"
+    return BackendError("bad_reply", message, retryable=True, in_between="page")
 
 
 class RefusedError(Exception):
@@ -293,8 +307,8 @@ class LazyClient(Late[ClientT]):
 class PlainClient:
     """One per backend, from a `LazyClient`: the guarded client that every wire uses, without an SDK around it."""
 
-    def __init__(self, api_key: str, key_header: KeyHeader = "authorization") -> None:
-        self._http = http_client(api_key, key_header)
+    def __init__(self, endpoint: Endpoint, key_header: KeyHeader = "authorization") -> None:
+        self._http = http_client(endpoint, key_header)
 
     @asynccontextmanager
     async def posted(self, url: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:

@@ -69,7 +69,7 @@ class LocalServerBackend:
                 asked = await self._chosen()
             if isinstance(asked, Sized):
                 return await asked.window()
-            async with listing_client(self._endpoint.api_key) as client:
+            async with listing_client(self._endpoint) as client:
                 if (loaded := await loaded_context(client, self._type, self._base_url)) is not None:
                     return loaded
             models = await self._listed_models()
@@ -134,17 +134,17 @@ class LocalServerBackend:
             return self._asked
 
     async def _listed_models(self) -> list[ListedModel]:
-        async with listing_client(self._endpoint.api_key) as client:
+        async with listing_client(self._endpoint) as client:
             return await listed_models(client, self._type, self._base_url)
 
     async def _states_no_tools(self) -> bool:
-        async with listing_client(self._endpoint.api_key) as client:
+        async with listing_client(self._endpoint) as client:
             return await states_no_tools(client, self._type, self._base_url)
 
     async def _why_nothing(self) -> BackendError:
         path = "/api/tags" if self._type == "ollama" else "/v1/models"
         url, size = f"{api_root(self._base_url)}{path}", 0
-        async with listing_client(self._endpoint.api_key) as client, client.stream("GET", url) as reply:
+        async with listing_client(self._endpoint) as client, client.stream("GET", url) as reply:
             if not reply.is_success:
                 message = f"{url} answered {reply.status_code} instead of listing its models; name one with `model`"
                 return failure("provider_error", message, self._endpoint, retryable=reply.status_code >= 500)

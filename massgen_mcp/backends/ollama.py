@@ -63,7 +63,7 @@ class OllamaSettings:
 
 class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
     def __init__(self, endpoint: Endpoint, settings: OllamaSettings) -> None:
-        client = LazyClient(lambda: PlainClient(endpoint.api_key))
+        client = LazyClient(lambda: PlainClient(endpoint))
         super().__init__(replace(endpoint, base_url=api_root(endpoint.base_url or "")), client, _Reply)
         self._settings = settings
         self._lock = anyio.Lock()
@@ -97,7 +97,7 @@ class OllamaBackend(HttpBackend[PlainClient, "_Reply"]):
 
     async def _asked_context(self) -> int:
         """What the config says, else ours or what the model is loaded with; never more than the model has."""
-        async with listing_client(self._endpoint.api_key) as client:
+        async with listing_client(self._endpoint) as client:
             shown = await read_reply(client, "POST", f"{self._endpoint.base_url}/api/show", {"model": self.model})
             most = shown_by_ollama(ListedModel(self.model), shown).context
             wanted = self._settings.context_length

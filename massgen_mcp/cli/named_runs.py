@@ -21,7 +21,7 @@ async def find_run_to_read(service: RunService, named: str | None) -> str:
     """Return a run's id. Raises `MassgenError` unknown_run."""
     if named is None or named in NEWEST:
         return (await _find_newest(service)).row.run_id
-    return await service.find(named)
+    return await service.watcher.find_run_id(named)
 
 
 async def find_run_to_change(service: RunService, options: argparse.Namespace, verb: str) -> str:
@@ -29,7 +29,7 @@ async def find_run_to_change(service: RunService, options: argparse.Namespace, v
     is meant. Raises `MassgenError` unknown_run, invalid_action.
     """
     if options.run_id is not None and options.run_id not in NEWEST:
-        return await service.find(options.run_id, to_change=True)
+        return await service.watcher.find_run_id(options.run_id, to_change=True)
     view = await _find_newest(service)
     print_line(f'{view.row.run_id}, {view.state}: "{preview(view.row.question, 60)}"')
     if not options.yes and not confirm(f"{verb.capitalize()} this run", default=False):
@@ -40,7 +40,7 @@ async def find_run_to_change(service: RunService, options: argparse.Namespace, v
 async def _find_newest(service: RunService) -> RunView:
     cwd = Path.cwd()
     in_background = background_runs(cwd)
-    for view in await service.recent(limit=SEARCHED):
+    for view in await service.watcher.list_runs(limit=SEARCHED):
         is_there = view.row.run_id in in_background or _is_of_directory(view, cwd)
         if is_there and view.directory.path.exists():
             return view

@@ -5,13 +5,21 @@ and is passed over: a repository cannot bring an adapter along.
 """
 
 import os
+import pkgutil
 import sys
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
+
+from massgen_mcp.config.models.backends import CONFIGURED_TYPES
 
 MEMBERS, TOOLS = "massgen_mcp.members", "massgen_mcp.tools"
 """Groups of entry points."""
+OWN_TYPES = "massgen_mcp.backends.agent_types"
+"""The package of our agent types, a module each."""
+BY_PROVIDER = ("local_servers", "provider_models")
+"""Modules of it that are chosen by the provider that a type names."""
 
 
 @cache
@@ -32,9 +40,27 @@ def where_from(entry: EntryPoint) -> str:
     return f"{package.name} {package.version}" if package else entry.value
 
 
-def loaded(entry: EntryPoint) -> object:
+def load_entry(entry: EntryPoint) -> object:
     """What it names. Raises `ValueError` in one line, whatever goes wrong in somebody else's package."""
     try:
         return entry.load()
     except Exception as error:
         raise ValueError(f"cannot load {entry.name} of {where_from(entry)}: {error!r}"[:500]) from error
+
+
+@cache
+def list_own_types() -> tuple[str, ...]:
+    """Return the names of our agent types that are no provider's."""
+    found = [module.name for module in pkgutil.iter_modules(import_module(OWN_TYPES).__path__)]
+    return tuple(name for name in found if name not in BY_PROVIDER)
+
+
+def is_foreign(name: str) -> bool:
+    """Return whether an adapter of this name comes from another package."""
+    return name not in list_own_types()
+
+
+def list_adapters() -> tuple[str, ...]:
+    """Return the types whose settings are read by a model of their own: ours first, then those that are installed."""
+    own = [name for name in list_own_types() if name not in CONFIGURED_TYPES]
+    return (*own, *filter(is_foreign, installed(MEMBERS)))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from massgen_mcp.config.access.members import HTTP, OWN
+from massgen_mcp.config.access.agent_types import find_type
 from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.config.given import Paths
 from massgen_mcp.config.massgen.commands import SUDO_IMAGE
@@ -115,7 +115,7 @@ def _choice(models: list[str], backends: list[str], place: int) -> tuple[str, st
 
 def _agent_section(provider: str, model: str, place: int, use_docker: bool) -> dict[str, Any]:
     asked = {"model": model}
-    backend: dict[str, Any] = {"type": provider, **OWN.get(provider, HTTP).named(model, asked)}
+    backend: dict[str, Any] = {"type": provider, **find_type(provider).name_backend(model, asked)}
     if provider not in _OWN_ADDRESS:
         backend["base_url"] = named_provider(provider).base_url
     backend["cwd"] = f"workspace{place}"

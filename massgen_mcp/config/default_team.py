@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from massgen_mcp.config.access import agent_clis, members
+from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.agent_types import FindsServers, StandsIn, find_type, iterate_own_types
 from massgen_mcp.config.access.key_hosts import find_key
-from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
+from massgen_mcp.config.access.local_servers import LocalServer, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BACKENDS, BackendConfig
 from massgen_mcp.config.models.common import MAX_MODEL_NAME
 from massgen_mcp.config.models.config import AgentSettings, Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
@@ -40,7 +41,7 @@ MAX_ID = 60
 MEMORY_PART = 0.75
 """Of the machine's memory that weights may take: contexts need room, too, and the machine has other work."""
 
-Source = Literal["clis", "keys", "server", "claude_code"]
+Source = Literal["clis", "keys", "server", "alone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ async def default_team(
     this machine has. Raises as `team_of`.
     """
     places, clis = local_places(environ) if places is None else places, await installed_clis(environ)
-    servers = [] if team_of_keys(environ) else await find_local_servers(environ, places, seconds=seconds)
+    servers: list[LocalServer] = []
+    if team_of_keys(environ) is None:
+        finders = [one for one in iterate_own_types() if isinstance(one, FindsServers)]
+        servers = [server for one in finders for server in await one.find_servers(environ, places, seconds)]
     return team_of(environ, servers, places, memory_bytes, clis)
 
 
@@ -86,15 +90,15 @@ def team_of(
         return team_of_clis(ready)
     if team := team_of_keys(environ) or best_team(servers, memory_bytes):
         return team
-    claude_code = ClaudeCodeBackendConfig(type="claude_code")
-    if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
-        config = Config(agents=(AgentSettings(id="claude_code", backend=claude_code),))
-        description = (
-            "default team: the installed Claude Code, since no provider's key is set and no model server has "
-            "a suitable model"
-        )
-        return DefaultTeam(config, "claude_code", description)
+    for agent_type in iterate_own_types():
+        if isinstance(agent_type, StandsIn) and (found := agent_type.stand_in(environ)):
+            return team_of_one(agent_type.name, *found)
     raise _nobody(places, servers, ready)
+
+
+def team_of_one(agent: str, backend: BackendConfig, words: str) -> DefaultTeam:
+    description = f"default team: {words}; no key of a provider is set, no model server has a fit model"
+    return DefaultTeam(Config(agents=(AgentSettings(id=agent, backend=backend),)), "alone", description)
 
 
 def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
@@ -240,8 +244,6 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
 # -- configs from a list of models ------------------------------------------------------------------------------------
 
 
-_BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-
 MAX_AGENTS = 10
 
 
@@ -274,12 +276,13 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         message = f"a model name has 1 to {MAX_MODEL_NAME} characters, without line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
-    member = members.OWN.get(provider)
-    data = {"type": named_provider(provider).type, **asked} if member is None else member.named(model, asked)
+    agent_type = find_type(provider)
+    own_type = agent_type.name or named_provider(provider).type
+    data = {"type": own_type, **agent_type.name_backend(model, asked)}
     try:
-        return _BACKEND.validate_python({"type": provider, **data})
+        return BACKENDS.validate_python(data)
     except ValidationError as error:
-        wrong = member and member.misnamed and f"{show_name(model)}: {member.misnamed}"
+        wrong = agent_type.misnamed and f"{show_name(model)}: {agent_type.misnamed}"
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a valid address") from error
 
 

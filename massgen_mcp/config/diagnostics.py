@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from massgen_mcp.config.adapters import MEMBERS, installed
+from massgen_mcp.config.adapters import list_adapters
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.yaml_reader import Place, show_key
 from massgen_mcp.nearest import nearest
@@ -172,7 +172,7 @@ def _unknown_key(seen: _Seen) -> str:
 
 
 def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:
-    adapters = list(installed(MEMBERS)) if ADAPTER in kinds else []
+    adapters = list_adapters() if ADAPTER in kinds else ()
     types = sorted(kinds.keys() - {ADAPTER})
     near = nearest(tag, [*types, *adapters])
     hint = f"did you mean '{near}'? " if near else ""

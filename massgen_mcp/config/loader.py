@@ -18,7 +18,7 @@ from massgen_mcp.config.access.acceptances import Pair, user_directory
 from massgen_mcp.config.access.key_hosts import describe_refusal
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.models.config import AgentSettings, Config
-from massgen_mcp.config.normalize import shape
+from massgen_mcp.config.normalize import Shaped, shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
 from massgen_mcp.errors import MassgenError
@@ -27,6 +27,8 @@ from massgen_mcp.nearest import nearest
 EXAMPLE_PREFIX = "@examples/"
 _SUFFIXES = (".yaml", ".yml", ".json")
 MAX_PROBLEMS = 100
+_SHARED_KEYS = ("verbosity", "max_thinking_tokens")
+"""Keys of a backend that MassGen's files have, too, and mean otherwise: it is read as theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,16 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
 
 
 def _parsed_config(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> ParsedConfig:
-    shaped = shape(located.data, environ=environ, base_dir=base_dir or Path.cwd())
+    """Read a config in our spelling. One that has problems, or keys that MassGen means otherwise, is read as MassGen's:
+    its converter leaves what is ours as it is.
+    """
+    place = base_dir or Path.cwd()
+    ours = shape(located.data, environ=environ, base_dir=place)
+    if (config := _validate_native(ours)) is not None:
+        return _accept_config(config, ours, located, environ)
+    from massgen_mcp.config.massgen import files as massgen_files  # here: a config of ours goes without
+
+    shaped = shape(located.data, environ=environ, base_dir=place, convert=massgen_files.take)
     if not shaped.data and shaped.problems:
         raise _invalid(shaped.problems, located)
     problems = shaped.problems
@@ -246,6 +257,23 @@ def _parsed_config(located: Located, environ: Mapping[str, str], base_dir: Path 
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
+    return _accept_config(config, shaped, located, environ)
+
+
+def _validate_native(shaped: Shaped) -> Config | None:
+    """Return the config; None where it has a problem, or a key with another meaning in MassGen's files."""
+    if shaped.problems:
+        return None
+    try:
+        config = Config.model_validate_json(json.dumps(shaped.data), strict=True)
+    except ValidationError:
+        return None
+    shared = (getattr(agent.backend, key, None) for agent in config.agents for key in _SHARED_KEYS)
+    return None if any(value is not None for value in shared) else config
+
+
+def _accept_config(config: Config, shaped: Shaped, located: Located, environ: Mapping[str, str]) -> ParsedConfig:
+    """Return a valid config, unless an adapter or the place of the file speaks against it."""
     if faults := list(members.faults(config)):
         raise _invalid([Problem(shaped.as_written(place), fault) for place, fault in faults], located)
     own = config_places(Path(), environ)[1]

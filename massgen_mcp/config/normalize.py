@@ -9,17 +9,17 @@ refuse.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePath
+from typing import Protocol
 
 from massgen_mcp.config import ag2_agents, custom_tools, mcp_servers
-from massgen_mcp.config.adapters import MEMBERS, installed
+from massgen_mcp.config.adapters import list_adapters
 from massgen_mcp.config.diagnostics import Problem, show_name, show_place
-from massgen_mcp.config.massgen import files as massgen_files
-from massgen_mcp.config.models.backends import LIMITED_TYPES
+from massgen_mcp.config.models.backends import CONFIGURED_TYPES
 from massgen_mcp.config.models.commands import REMOVED, REMOVED_LEVEL
 from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers.catalog import PROVIDERS
@@ -36,7 +36,7 @@ OF_THE_AGENT = (
 OF_CLAUDE_CODE = ("allowed_tools",)
 """What the Claude Code CLI has a meaning of its own for."""
 MAX_PLACE = 4096
-_OWN_TYPES = {"scripted", *LIMITED_TYPES, *(alias for row in PROVIDERS for alias in row.aliases)}
+_OWN_TYPES = {*CONFIGURED_TYPES, *(alias for row in PROVIDERS for alias in row.aliases)}
 _ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
 
@@ -64,8 +64,26 @@ class Shaped:
         return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
 
 
-def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
-    """Bring plain data to the form of the models; the input is left as it is.
+class Converted(Protocol):
+    """Data that were in another spelling, and what is to be said of the rest."""
+
+    data: dict[str, Plain]
+    problems: list[Problem]
+    moved: dict[Place, Place]
+
+    def refused(self, written: Callable[[Place], Place]) -> Iterable[Problem]: ...
+
+    def note(self, written: Callable[[Place], Place]) -> str | None: ...
+
+
+def shape(
+    data: Plain,
+    *,
+    environ: Mapping[str, str],
+    base_dir: Path,
+    convert: Callable[[Mapping[str, Plain]], Converted] | None = None,
+) -> Shaped:
+    """Bring plain data to the form of the models; the input is left as it is. `convert`: from another spelling.
 
     Relative context paths and the skills' directory are taken from `base_dir`, `~/` from `environ["HOME"]`, and must
     exist.
@@ -77,7 +95,8 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     shaped = Shaped(dict(data), base_dir=base_dir)
     _unite_agents(shaped)
     _take_adapters(shaped)
-    _take_massgens(shaped)
+    if convert is not None:
+        _add_converted(shaped, convert(shaped.data))
     _shape_agents(shaped, environ)
     _take_switches(shaped)
     _find_archives(shaped, environ, base_dir)
@@ -115,19 +134,18 @@ def _take_adapters(shaped: Shaped) -> None:
         if not isinstance(agent, dict) or not isinstance(backend := agent.get("backend"), dict):
             continue
         name = backend.get("type")
-        if isinstance(name, str) and name not in _OWN_TYPES and name in installed(MEMBERS):
+        if isinstance(name, str) and name not in _OWN_TYPES and name in list_adapters():
             of_all = {key: value for key, value in backend.items() if key in (*OF_THE_AGENT, "price")}
             settings = {key: value for key, value in backend.items() if key not in ("type", *of_all)}
             shaped_backend = {"type": "installed", "adapter": name, "settings": settings, **of_all}
             agents[number] = {**agent, "backend": shaped_backend}
 
 
-def _take_massgens(shaped: Shaped) -> None:
-    taken = massgen_files.take(shaped.data)
-    shaped.data, shaped.moved = taken.data, taken.moved
-    shaped.problems += taken.refused(shaped.as_written)
-    shaped.problems += [Problem(shaped.as_written(problem.place), problem.message) for problem in taken.problems]
-    shaped.note = taken.note(shaped.as_written)
+def _add_converted(shaped: Shaped, converted: Converted) -> None:
+    shaped.data, shaped.moved = converted.data, converted.moved
+    shaped.problems += converted.refused(shaped.as_written)
+    shaped.problems += [Problem(shaped.as_written(problem.place), problem.message) for problem in converted.problems]
+    shaped.note = converted.note(shaped.as_written)
 
 
 def _shape_agents(shaped: Shaped, environ: Mapping[str, str]) -> None:

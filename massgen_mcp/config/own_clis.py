@@ -2,17 +2,13 @@
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
-from massgen_mcp.config.access import acp_agents, agent_clis
-from massgen_mcp.config.access.acp_agents import PRESETS
-from massgen_mcp.config.models.backends import AcpBackendConfig, BackendConfig, ClaudeCodeBackendConfig
-from massgen_mcp.home import known_levels
-from massgen_mcp.sandbox import Wishes, choose
+from massgen_mcp.config.access.agent_types import iterate_own_types
+from massgen_mcp.config.models.backends import BackendConfig
 
 OWN_LOGINS_VARIABLE = "MASSGEN_OWN_LOGINS"
 CLAUDE_CODE = "claude_code"
@@ -48,30 +44,23 @@ def logins_allowed(environ: Mapping[str, str]) -> bool:
     return environ.get(OWN_LOGINS_VARIABLE, "").strip().lower() in ("1", "yes", "true")
 
 
+@runtime_checkable
+class FindsClis(Protocol):
+    """An agent type whose agents are CLIs, which may be installed here with the user's own login."""
+
+    team_rank: int
+    """Agents of lower ones come first in a team."""
+
+    async def find_clis(self, environ: Mapping[str, str]) -> list[OwnCli]:
+        """Return the CLIs that are installed here."""
+        ...
+
+
 async def installed_clis(environ: Mapping[str, str]) -> list[OwnCli]:
-    """Claude Code is run by our own way where it is there, and not over ACP."""
-    found: list[OwnCli] = []
-    if program := agent_clis.find_cli(environ):
-        keys = tuple(name for name in (agent_clis.API_KEY, agent_clis.TOKEN) if environ.get(name))
-        config = ClaudeCodeBackendConfig(type=CLAUDE_CODE, use_login=True)
-        login = agent_clis.own_login(environ) is not None
-        found.append(OwnCli(CLAUDE_CODE, config, program, login, keys, "it has no built-in tools"))
-    for name, preset in PRESETS.items():
-        config = AcpBackendConfig(type="acp", preset=name, login="own")
-        speaks = acp_agents.find_program(config, environ)
-        program = speaks or shutil.which(preset.own_cli[1], path=environ.get("PATH"))
-        if name == CLAUDE_CODE or program is None:
-            continue
-        fit, place = (True, "enclosed") if speaks else (False, f"to join a team it needs `{preset.install}`")
-        if fit and not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
-            fit, place = (
-                preset.asks,
-                "outside the sandbox, without a shell" if preset.asks else "refused without bubblewrap",
-            )
-        keys = tuple(key for key in preset.key_variables if environ.get(key))
-        login = acp_agents.own_login(config, environ) is not None
-        found.append(OwnCli(name, config, program, login, keys, place, fit))
-    return found
+    """Return the agent CLIs of every type that are installed here, in the order of a team."""
+    types = [one for one in iterate_own_types() if isinstance(one, FindsClis)]
+    types.sort(key=lambda one: one.team_rank)
+    return [cli for one in types for cli in await one.find_clis(environ)]
 
 
 def version_of(program: str) -> str:

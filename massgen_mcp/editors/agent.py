@@ -191,7 +191,7 @@ class EditorAgent(JsonRpcConnection):
 
     async def _listed(self, cwd: object) -> list[dict[str, Any]]:
         """The sessions of editors, newest first; those of one directory, if one is named."""
-        views = await self._service.recent(limit=LISTED_RUNS, keep=_is_of_an_editor)
+        views = await self._service.watcher.list_runs(limit=LISTED_RUNS, keep=_is_of_an_editor)
         found: dict[str, dict[str, Any]] = {}
         for view in views:
             if (place := await anyio.to_thread.run_sync(_place_of, view)) is None or cwd not in (None, place):
@@ -203,14 +203,14 @@ class EditorAgent(JsonRpcConnection):
 
     async def _loaded(self, session_id: str, cwd: str, *, tells: bool) -> dict[str, Any]:
         """A run that goes on is followed from where it is. `tells`: the conversation, again."""
-        runs = await self._service.turns(session_id)
+        runs = await self._service.watcher.list_turns(session_id)
         if not runs and session_id not in self._sessions:
             raise RefusedRequest(INVALID_PARAMS, f"there is no session {preview(session_id, TITLE_CHARACTERS)!r}")
         session = await self._opened_session(session_id, cwd)
         for listed in runs:
             turn = self._turn(session)
             try:
-                view = await self._service.look(listed.row.run_id)
+                view = await self._service.watcher.get_run(listed.row.run_id)
             except MassgenError as gone:
                 await turn.say(f"{gone}\n\n")
                 continue
@@ -251,7 +251,7 @@ class EditorAgent(JsonRpcConnection):
 
     async def _answered_or_started(self, session: EditorSession, text: str) -> str:
         """The run that the prompt is for: the one that waits for an answer, else a new one."""
-        newest = await self._service.recent(session_id=session.id, limit=1)
+        newest = await self._service.watcher.list_runs(session_id=session.id, limit=1)
         for view in newest:
             if view.state == "input_required":
                 return (await self._service.control(view.row.run_id, "answer", text)).row.run_id

@@ -108,8 +108,8 @@ class Turn:
         await self._connection.tell("session/update", {"sessionId": self._session_id, "update": update})
 
     async def _followed(self, run_id: str) -> RunView:
-        view = await self._service.look(run_id)
-        async with aclosing(self._service.follow(run_id, text=False)) as news:
+        view = await self._service.watcher.get_run(run_id)
+        async with aclosing(self._service.watcher.follow(run_id, text=False)) as news:
             async for view, records in news:
                 for record in records:
                     if record.seq > self._seen and (line := spoken_line(record, view.snapshot)):
@@ -152,11 +152,11 @@ class Turn:
         if not self._applies or self.cancelled or run.best_changes is None or not run.best_changes.count:
             return
         try:
-            planned = await self._service.apply(run_id, dry_run=True)
+            planned = await self._service.applier.apply(run_id, dry_run=True)
             if planned.state != "clean":
                 await self.say(f"\n\n{_applied_text(run_id, planned)}")
                 return
-            files = await self._service.changed_texts(view, planned)
+            files = await self._service.applier.read_texts(view, planned)
         except MassgenError as error:
             await self.say(f"\n\nNot applied: {error}")
             return
@@ -186,7 +186,7 @@ class Turn:
         if chosen != APPLY:
             return "failed", f"Not applied. `massgen apply {run_id}` does it later."
         try:
-            done = await self._service.apply(run_id, dry_run=False)
+            done = await self._service.applier.apply(run_id, dry_run=False)
         except MassgenError as error:
             return "failed", f"Not applied: {error}"
         return "completed" if done.state in ("applied", "unchanged") else "failed", _applied_text(run_id, done)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
-from massgen_mcp.config.access.members import asked_by, get_priced_model, get_unknown_price, known
+from massgen_mcp.config.access.members import asked_by, get_agent_type, get_priced_model, get_unknown_price
 from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, guess_of, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
@@ -193,14 +193,14 @@ def _without_bounds(tariff: Tariff) -> Tariff:
 
 
 def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
-    member = known(config)
+    member = get_agent_type(config)
     unknown = get_unknown_price(config, environ)
     return Tariff(
         get_priced_model(config),
         config.price,
         member.listed_at,
         unknown=unknown,
-        output_limit=member.most_output,
+        output_limit=member.bound_output(config),
         limitable=member.limitable,
     )
 

@@ -8,8 +8,6 @@ import json
 import re
 from typing import cast
 
-from json_repair import repair_json
-
 MAX_MENDED = 50_000
 """Characters of a text that is no JSON and may still be read. Every start of a block is tried, so it must be quick."""
 MAX_DEPTH = 40
@@ -98,6 +96,8 @@ def _mend(text: str) -> object | None:
         pass
     else:
         return value
+    from json_repair import repair_json  # most models never need it
+
     repaired = cast("object", repair_json(text, return_objects=True, skip_json_loads=True))
     if not isinstance(repaired, dict | list) or not repaired:
         return None

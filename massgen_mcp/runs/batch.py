@@ -180,7 +180,7 @@ class Batch:
         while not view.ended:
             if view.stands_still:
                 raise MassgenError("not_finished", f"run {view.row.run_id}: {view.held_up_by or view.state}")
-            view = await service.wait(view.row.run_id, until="terminal", seconds=WAIT_SECONDS, cursor=None)
+            view = await service.watcher.wait(view.row.run_id, until="terminal", seconds=WAIT_SECONDS, cursor=None)
         result = _result_line(question, view)
         if self._further is not None:
             result = {**result, **await self._further(question, view)}

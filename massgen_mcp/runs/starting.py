@@ -12,7 +12,6 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.budget import caps_of_next
-from massgen_mcp.people import asking, environ_asked, owner_asking
 from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -38,7 +37,7 @@ def enqueue(
     Raises as `RunStore.add` and `with_earlier_changes`.
     """
     engine.home.ensure()
-    owner, key = owner_asking() or "", request.given.idempotency_key
+    owner, key = engine.owner, request.given.idempotency_key
     run = NewRun(
         new_run_id(),
         request.question,
@@ -105,21 +104,11 @@ class Dispatch:
     def __init__(self, engine: Engine, environ: Mapping[str, str]) -> None:
         self._engine = engine
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
-        self._own_environ = environ
-
-    @property
-    def _environ(self) -> Mapping[str, str]:
-        return environ_asked(self._own_environ)
-
-    @property
-    def pool(self) -> str | None:
-        """Of workers that execute what is started now; None: that is done here."""
-        somebody = asking()
-        return self._engine.pool and ((somebody and somebody.person.pool) or self._engine.pool)
+        self._environ = environ
 
     def identity(self, config: Config) -> str:
         """The fingerprint of the credentials that this environment has for the config, or who has them."""
-        return self.pool or identity(config, self._environ, self._engine.home)
+        return self._engine.pool or identity(config, self._environ, self._engine.home)
 
     def care_for(self, view: RunView) -> None:
         """Start a runner if the run needs one and has none."""

@@ -14,7 +14,6 @@ from massgen_mcp.sandbox import bubblewrap, containers, seatbelt
 from massgen_mcp.sandbox.network_layout import list_proxy_variables
 from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment, readable
 from massgen_mcp.sandbox.specification import Bounds, Specification
-from massgen_mcp.sandbox.tool_files import find_logins
 
 BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
@@ -139,15 +138,28 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
 
 
 def _hide_logins(policy: Policy) -> Policy:
-    """The policy, with the logins hidden that lie in what it shows of programs and tools. Blocking."""
+    """Return the policy with the logins hidden that lie in what it shows of programs and tools. Blocking."""
+    from massgen_mcp.sandbox.tool_files import find_logins  # a run without commands starts without it
+
     places = [*policy.toolchains, *([policy.unpacked.root] if policy.unpacked else readable())]
     places = [place for place in places if not place.is_symlink()]  # only the link is there, and what it leads to apart
-    found = find_logins([*places, *(one.host for one in policy.shown if one.place == str(one.host))])
-    gone = frozenset(policy.hidden)
-    texts = [(path, text) for path, text in found.texts.items() if gone.isdisjoint(path.parents)]
+    places += [one.host for one in policy.shown if one.place == str(one.host)]
+    found = find_logins(places)
+    gone, tops = frozenset(policy.hidden), frozenset(places)
+    texts = [(path, text) for path, text in found.texts.items() if not _is_below(path, gone, tops)]
     kept = dict(texts[:MAX_TEXTS])
     hidden = [*policy.hidden, *found.hidden, *(path for path, _ in texts[MAX_TEXTS:])]
     return replace(policy, hidden=tuple(hidden), texts={**kept, **policy.texts})
+
+
+def _is_below(path: Path, gone: frozenset[Path], tops: frozenset[Path]) -> bool:
+    """Return whether the path lies in something that is hidden of the nearest of the directories that are shown."""
+    for above in path.parents:
+        if above in tops:
+            return False
+        if above in gone:
+            return True
+    return False
 
 
 def interpreter() -> str:

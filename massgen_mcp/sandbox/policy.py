@@ -14,8 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from massgen_mcp.sandbox.tool_settings import MAX_LAUNCHER, is_program
-
 WORKSPACE = "/workspace"
 """Where a command finds the workspace, and where it begins."""
 SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
@@ -137,6 +135,8 @@ def list_shown(directory: Path, patterns: Iterable[str]) -> Iterator[Path]:
 
 
 def _is_of_tool(file: Path) -> bool:
+    from massgen_mcp.sandbox.tool_settings import MAX_LAUNCHER, is_program  # a run without commands starts without it
+
     if file.name in _OF_VERSION:
         return True
     with suppress(OSError), file.open("rb") as opened:

@@ -28,6 +28,7 @@ from massgen_mcp.sandbox.network import Network, NetworkFailed
 from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy, ResourceLimits
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
 from massgen_mcp.sandbox.targets import Targets
+from massgen_mcp.sandbox.tool_files import STORE
 
 SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
@@ -250,6 +251,8 @@ class SandboxChoice:
 
 async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
     """Try one level after the other, unless that was done before (see `probe.report_on`)."""
+    if cache is not None:
+        STORE.path = cache.with_name("tool-files.json")
     refused: list[str] = []
     for level in _candidates(wishes):
         if wishes.network and level not in levels.WITH_NETWORK:

@@ -1,11 +1,15 @@
 """The files with logins in directories of programs and caches: found by a look through them, so that they are hidden or
 shown without the login. Directories of tool chains, of MCP servers and agent CLIs, `commands.readable` and images.
 
-The look is kept while no directory and no file of settings has changed. Must not know any level.
+The look is kept while no directory and no file of settings has changed, also in a file for the next process. Must not
+know any level.
 """
 
+import hashlib
+import json
 import os
 import re
+import secrets
 import stat
 import threading
 import time
@@ -13,7 +17,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from massgen_mcp import secret_files
+from massgen_mcp.sandbox import tool_settings
 from massgen_mcp.sandbox.policy import OF_THE_MACHINE, SYSTEM, outermost
 from massgen_mcp.sandbox.tool_settings import (
     MAX_BYTES,
@@ -45,7 +52,7 @@ _PACKAGE = re.compile(
 )
 """Below these lie packages as their publisher made them: only names decide there, not what stands in a text."""
 _LOGIN_NAMES = re.compile(
-    r".*\.(env|netrc|pgpass|passwords?)|credentials?(\..*)?|auth\.(json|toml|ini|ya?ml)|postactivate|preactivate"
+    r".*\.(env|netrc|pgpass|passwords?)|\.?credentials?(\..*)?|auth\.(json|toml|ini|ya?ml)|postactivate|preactivate"
     r"|(pre|post)(de)?activate|(pre|post)(mk|rm)virtualenv",
     re.IGNORECASE,
 )
@@ -53,7 +60,7 @@ _LOGIN_NAMES = re.compile(
 _EVERYWHERE = re.compile(r".+\.(env|netrc|pgpass)", re.IGNORECASE)
 _TEXTS = re.compile(
     r".*\.(json|toml|ini|cfg|conf|ya?ml|xml|properties|metadata|sh|bash|zsh|fish|csh|txt|pth|bak|old|orig|config|rc|php)"
-    r"|[^.]*",
+    r"|\.?[^.]*",
     re.IGNORECASE,
 )
 """Outside of a package these are hidden if a login stands in them."""
@@ -96,15 +103,83 @@ _looks: dict[Path, _Look] = {}
 _lock = threading.Lock()
 
 
+class LookStore:
+    """The file in which looks are kept for the next process. It has to be where only the user can write."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        """None: they are not kept."""
+        self._loaded: Path | None = None
+
+    def load(self) -> None:
+        """Take up the looks of earlier processes, once. They are held against the directories before they count."""
+        if self.path is None or self.path == self._loaded:
+            return
+        self._loaded = self.path
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+            kept: dict[str, Any] = json.loads(self.path.read_bytes())
+            if kept["rules"] == _hash_rules():
+                for place, look in reversed(kept["looks"].items()):
+                    texts = {Path(file): text for file, text in look["texts"].items()}
+                    found = ToolFiles([*map(Path, look["hidden"])], texts)
+                    _looks.setdefault(Path(place), _Look(found, -FRESH_SECONDS, look["times"], look["entries"]))
+
+    def save(self) -> None:
+        """Keep the newest looks, but for those in which something has just changed: it may do so once more at the same
+        time.
+        """
+        if self.path is None or not self.path.parent.is_dir():
+            return
+        settled, count = (time.time() - _SETTLED_SECONDS) * 1e9, 0
+        kept: dict[str, object] = {}
+        for place, look in reversed(_looks.items()):
+            count += len(look.times)
+            if count <= MAX_STORED and max(look.times.values(), default=0) < settled:
+                texts = {str(file): text for file, text in look.found.texts.items()}
+                hidden = [*map(str, look.found.hidden)]
+                kept[str(place)] = {"hidden": hidden, "texts": texts, "times": look.times, "entries": look.entries}
+        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        with suppress(OSError):
+            fresh.touch(mode=0o600)
+            fresh.write_text(json.dumps({"rules": _hash_rules(), "looks": kept}))
+            fresh.replace(self.path)
+
+
+STORE = LookStore()
+MAX_STORED = 100_000
+"""Directories and files, in all looks that are stored."""
+_SETTLED_SECONDS = 2.0
+
+
+def _hash_rules() -> str:
+    """Return what changes with the rules, and with the user."""
+    parts = [str(os.geteuid())]
+    for module in (__file__, tool_settings.__file__, secret_files.__file__):
+        found = Path(module).stat()
+        parts.append(f"{module}:{found.st_mtime_ns}:{found.st_size}")
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
 def find_logins(places: Iterable[Path]) -> ToolFiles:
     """Look for logins below these files and directories. A place itself is never hidden: it was named. Blocking."""
-    whole = ToolFiles()
+    whole, scanned = ToolFiles(), False
     named = [place for place in outermost(places) if not _is_of_the_machine(place)]
-    for place in outermost((*named, *map(Path, _OF_MACHINE))):
-        if os.path.lexists(place):
-            found = _get_look(place).found
-            whole.hidden += found.hidden
-            whole.texts |= found.texts
+    with _lock:
+        STORE.load()
+        for place in outermost((*named, *map(Path, _OF_MACHINE))):
+            if os.path.lexists(place):
+                look = _looks.pop(place, None)
+                if look is None or not _is_fresh(look):
+                    look = _Look(ToolFiles(), time.monotonic())
+                    _scan_place(place, look)
+                    scanned = True
+                _looks[place] = look
+                whole.hidden += look.found.hidden
+                whole.texts |= look.found.texts
+        while len(_looks) > MAX_KEPT:
+            _looks.pop(next(iter(_looks)))
+        if scanned:
+            STORE.save()
     return whole
 
 
@@ -119,18 +194,6 @@ def _is_of_the_machine(place: Path) -> bool:
     return str(place) in SYSTEM or any(place.is_relative_to(one) for one in OF_THE_MACHINE)
 
 
-def _get_look(place: Path) -> _Look:
-    with _lock:
-        look = _looks.pop(place, None)
-        if look is None or not _is_fresh(look):
-            look = _Look(ToolFiles(), time.monotonic())
-            _scan_place(place, look)
-        _looks[place] = look
-        while len(_looks) > MAX_KEPT:
-            _looks.pop(next(iter(_looks)))
-        return look
-
-
 def _is_fresh(look: _Look) -> bool:
     if time.monotonic() - look.checked < FRESH_SECONDS:
         return True
@@ -139,8 +202,9 @@ def _is_fresh(look: _Look) -> bool:
 
 
 def _read_time(path: str) -> int:
+    """Return when the file or directory changed. No program can set that time."""
     with suppress(OSError):
-        return os.lstat(path).st_mtime_ns
+        return os.lstat(path).st_ctime_ns
     return 0
 
 
@@ -151,38 +215,42 @@ def _scan_place(place: Path, look: _Look) -> None:
         if is_settings_name(named) and place.is_file():
             _filter(place, str(place), look)
         return
-    pending = [str(place)]
+    pending = [(str(place), _PACKAGE.fullmatch(place.name) is not None)]
     while pending:
-        directory = pending.pop()
-        below = _scan_directory(place, directory, look)
+        directory, in_package = pending.pop()
+        below = _scan_directory(place, directory, look, in_package=in_package)
         if look.entries <= MAX_ENTRIES:
-            pending += below
+            pending += [(one.path, in_package or _PACKAGE.fullmatch(one.name) is not None) for one in below]
         else:
-            look.found.hidden += map(Path, (*below, *pending))
+            look.found.hidden += [Path(one.path) for one in below] + [Path(path) for path, _ in pending]
             return
 
 
-def _scan_directory(place: Path, directory: str, look: _Look) -> list[str]:
+def _scan_directory(place: Path, directory: str, look: _Look, *, in_package: bool) -> "list[os.DirEntry[str]]":
     """Judge the entries of one directory; return the directories in it that are to be looked at."""
-    parts = Path(directory).parts
-    above = parts[len(place.parts) - 1 :]
-    in_package = any(_PACKAGE.fullmatch(part) for part in above)
-    programs = not in_package and _holds_programs(parts)
+    name = os.path.basename(directory)  # noqa: PTH119 - a Path is slow to make, and there are very many
+    programs = not in_package and _holds_programs(Path(directory).parts)
     matters = _NAMES_IN_PACKAGES if in_package else _NAMES
-    all_matter = programs or above[-1] in _SETTINGS_PLACES or is_noticed(above[-1], "")
-    below: list[str] = []
+    all_matter = programs or name in _SETTINGS_PLACES or is_noticed(name, "")
+    of_python = _PYTHON.fullmatch(name) is not None
+    below: list[os.DirEntry[str]] = []
     look.times[directory] = _read_time(directory)
     with suppress(OSError), os.scandir(directory) as items:
         for item in items:
             look.entries += 1
             if item.is_dir(follow_symlinks=False):
-                if _hides_directory(item, above, programs=programs):
+                if _hides_directory(item, place, name, programs=programs):
                     look.found.hidden.append(Path(item.path))
-                elif item.name not in _TESTS_OF_PYTHON or _PYTHON.fullmatch(above[-1]) is None:
-                    below.append(item.path)
+                elif not of_python or item.name not in _TESTS_OF_PYTHON:
+                    below.append(item)
             elif (all_matter or matters(item.name) or not item.name.isascii()) and not item.is_symlink():
-                _judge_file(item, above, look, in_package=in_package, programs=programs)
+                _judge_file(item, _list_parts(place, item), look, in_package=in_package, programs=programs)
     return below
+
+
+def _list_parts(place: Path, item: "os.DirEntry[str]") -> tuple[str, ...]:
+    """Return the components of a path from the place on that is looked through."""
+    return Path(item.path).parts[len(place.parts) - 1 :]
 
 
 def _holds_programs(parts: tuple[str, ...]) -> bool:
@@ -190,10 +258,10 @@ def _holds_programs(parts: tuple[str, ...]) -> bool:
     return name == "shims" or (name == "bin" and above in _PROGRAM_PLACES) or (name == "tools" and above == ".dotnet")
 
 
-def _hides_directory(item: "os.DirEntry[str]", above: tuple[str, ...], *, programs: bool) -> bool:
+def _hides_directory(item: "os.DirEntry[str]", place: Path, above: str, *, programs: bool) -> bool:
     if programs and item.name != ".store":
         return True
-    return is_noticed(above[-1], item.name) and is_secret((*above, item.name)) and not _is_of_package(item)
+    return is_noticed(above, item.name) and is_secret(_list_parts(place, item)) and not _is_of_package(item)
 
 
 def _is_of_package(item: "os.DirEntry[str]") -> bool:
@@ -201,16 +269,16 @@ def _is_of_package(item: "os.DirEntry[str]") -> bool:
 
 
 def _judge_file(
-    item: "os.DirEntry[str]", above: tuple[str, ...], look: _Look, *, in_package: bool, programs: bool
+    item: "os.DirEntry[str]", parts: tuple[str, ...], look: _Look, *, in_package: bool, programs: bool
 ) -> None:
-    name, path = item.name, Path(item.path)
-    may_be_settings = is_settings_name(name) or above[-1] in _SETTINGS_PLACES
+    name, path, above = item.name, Path(item.path), parts[-2]
+    may_be_settings = is_settings_name(name) or above in _SETTINGS_PLACES
     if may_be_settings and _filter(path, str(path), look):
         return
     if _EVERYWHERE.fullmatch(name) or (not in_package and _LOGIN_NAMES.fullmatch(name)):
         look.found.hidden.append(path)
         return
-    if is_noticed(above[-1], name) and _is_hidden(path, (*above, name), look):
+    if is_noticed(above, name) and _is_hidden(path, parts, look):
         look.found.hidden.append(path)
         return
     if programs:
@@ -261,7 +329,7 @@ def _read_beginning(path: Path, look: _Look, count: int = MAX_BYTES + 1) -> byte
         try:
             found = os.fstat(opened)
             if stat.S_ISREG(found.st_mode):
-                look.times[str(path)] = found.st_mtime_ns
+                look.times[str(path)] = found.st_ctime_ns
                 return os.read(opened, count)
         finally:
             os.close(opened)

@@ -29,6 +29,7 @@ _JAVA = (
     r"java\.net\.useSystemProxies|(http|ftp)\.nonProxyHosts|jdk\.http(client|server)?\.[\w.]+|sun\.net\.[\w.]+"
     r"|networkaddress\.cache[\w.]*"
 )
+_BUNDLE = r"\"?BUNDLE_(PATH|BIN|GEMFILE|WITH|WITHOUT|FROZEN|DEPLOYMENT|JOBS|CACHE_\w+|DISABLE_\w+)\"?"
 _KEYS: tuple[tuple[str, str], ...] = (
     ("pip.conf", _PIP),
     ("pip.ini", _PIP),
@@ -41,6 +42,8 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("vcs/*/config", _GIT),
     ("go.env", _GO),
     ("net.properties", _JAVA),
+    (".bundle/config", _BUNDLE),
+    (".bundle/plugin/*/config", _BUNDLE),
 )
 """Settings with a key and its value on a line, by the end of their path, and which keys are shown."""
 _TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -99,7 +102,7 @@ _LOGIN = re.compile(rf"{_CALLED_LOGIN}|://[^/\s\"'@]*@|\bgh[pousr]_|\bsk-|\bAKIA
 """What no value that is shown may hold."""
 _SET_LOGIN = re.compile(
     rb"(?:token|passw\w*|passphrase|secret|credential|api_?key|access_?key|private_?key|bearer)[\w.-]*[\"'\])]*"
-    rb"\s*[:=>]?[=>\s]\s*[\"'`]?(?![$\"'{(<\[])[^\s\"'$;,)]{6}|://[^/\s\"'@:]*:[^/\s\"'@$]+@",
+    rb"\s*[:=>]?[=>\s]\s*[\"'`]?(?![$\"'{(<\[])[^\s\"'$;,)]{6}|://[^/\s\"'@:]*:[^/\s\"'@$]+@|://[^\s\"']+/t/[\w-]{8}",
     re.IGNORECASE,
 )
 """A login with its value, in the text of any language."""

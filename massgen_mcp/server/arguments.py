@@ -18,7 +18,6 @@ from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers.model_names import name_strong_model
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import is_guest
 from massgen_mcp.request.team import NamedTeam
 
 MOST = 2**53 - 1
@@ -100,8 +99,10 @@ def as_published(tool: str, arguments: Mapping[str, object], optional: Collectio
     return {name: value for name, value in given.items() if name not in optional or value not in NOTHING}
 
 
-def named_team(team: str | None, models: list[str] | None, num_agents: int | None) -> NamedTeam:
-    """How the call names its team. Raises `MassgenError` invalid_arguments."""
+def named_team(team: str | None, models: list[str] | None, num_agents: int | None, *, guest: bool) -> NamedTeam:
+    """Return how the call names its team. `guest`: files of the server are refused. Raises `MassgenError`
+    invalid_arguments.
+    """
     if team is not None and models:
         raise MassgenError("invalid_arguments", "give either `team` or `models`, not both")
     if team is not None and num_agents is not None:
@@ -109,7 +110,7 @@ def named_team(team: str | None, models: list[str] | None, num_agents: int | Non
     if num_agents is not None and not models:
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
     return NamedTeam(
-        config=None if team is None else _source(team),
+        config=None if team is None else _source(team, guest=guest),
         shown=team,
         by_agent=True,
         models=tuple(name_strong_model(one) for one in models or ()),
@@ -117,33 +118,32 @@ def named_team(team: str | None, models: list[str] | None, num_agents: int | Non
     )
 
 
-def _source(team: str) -> str:
+def _source(team: str, *, guest: bool) -> str:
     """A bare name is a packaged example; anything that looks like a path is one."""
     is_path = team.startswith((".", "/", "~", "@")) or team.endswith((".yaml", ".yml", ".json"))
-    if is_path:
-        _refuse_guests("`team`")
+    if is_path and guest:
+        raise _refusal("`team`")
     return team if is_path else f"@examples/{team}"
 
 
-def _refuse_guests(argument: str) -> None:
-    """Before anything is looked for. Raises `MassgenError` invalid_arguments."""
-    if is_guest():
-        message = f"{argument} names a file on the server, which its users can't access; use a team from "
-        raise MassgenError(
-            "invalid_arguments", f"{message}list_configs, and put what the agents need into the question"
-        )
+def _refusal(argument: str) -> MassgenError:
+    message = f"{argument} names a file on the server, which its users can't access; use a team from "
+    return MassgenError("invalid_arguments", f"{message}list_configs, and put what the agents need into the question")
 
 
-def context_path(path: str, permission: Literal["read", "write"] = "read") -> ContextPath:
-    """Raises `MassgenError` invalid_arguments."""
-    return given_path(_existing(path), permission)
+def context_path(path: str, permission: Literal["read", "write"] = "read", *, guest: bool) -> ContextPath:
+    """Return a path of the call, checked. `guest`: files of the server are refused, before anything is looked for.
+    Raises `MassgenError` invalid_arguments.
+    """
+    return given_path(_existing(path, guest=guest), permission)
 
 
-def _existing(path: str) -> str:
+def _existing(path: str, *, guest: bool) -> str:
     """The path without `~`. Raises `MassgenError` invalid_arguments unless it is absolute and something is there."""
     if is_address(path):
         return path
-    _refuse_guests("context_paths")
+    if guest:
+        raise _refusal("context_paths")
     try:
         absolute = Path(path).expanduser()
         if absolute.is_absolute():

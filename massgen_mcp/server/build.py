@@ -34,7 +34,7 @@ class BuiltServer:
 
     def stop_waiting(self) -> None:
         """Let every call and every stream that waits end now: the process has to leave."""
-        self.service.stop_waiting()
+        self.service.watcher.stop_waiting()
         self.listening.close()
 
 
@@ -87,7 +87,9 @@ async def _choices(service: RunService, ref: Reference, argument: str, known: di
         case "name" if isinstance(ref, ResourceTemplateReference) and ref.uri.startswith(f"{SCHEME}configs/"):
             return _configs()
         case "run_id":
-            return [view.row.run_id for view in await service.recent(limit=RECENT_RUNS) if not view.row.expired]
+            return [
+                view.row.run_id for view in await service.watcher.list_runs(limit=RECENT_RUNS) if not view.row.expired
+            ]
         case "agent":
             return await _agents(service, known.get("run_id"))
         case "view":
@@ -103,9 +105,9 @@ def _configs() -> list[str]:
 async def _agents(service: RunService, run_id: str | None) -> list[str]:
     """Of the run that is named, else of the newest one."""
     if run_id is None:
-        views = await service.recent(limit=1)
+        views = await service.watcher.list_runs(limit=1)
         run_id = views[0].row.run_id if views else ""
     try:
-        return [agent.info.id for agent in (await service.look(run_id)).snapshot.agents.values()]
+        return [agent.info.id for agent in (await service.watcher.get_run(run_id)).snapshot.agents.values()]
     except MassgenError:
         return []

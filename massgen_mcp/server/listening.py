@@ -38,7 +38,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import owner_asking
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.app import MassgenServer
@@ -70,7 +69,7 @@ class Subscriber:
 
     def __init__(self, service: RunService, bus: SubscriptionBus, send: Callable[[Heard], Awaitable[None]]) -> None:
         self._service, self._bus, self._send = service, bus, send
-        self._owner = owner_asking()
+        self._user = service.access.user
         self._lists = SubscriptionFilter()
         self._uris: dict[str, None] = {}
         self._tasks: dict[str, None] = {}
@@ -131,8 +130,8 @@ class Subscriber:
         return [(uri, found[1]) for uri in self._uris if (found := run_in(uri)) and found[0] == run_id]
 
     def _heard(self, event: ServerEvent) -> None:
-        """Of what the same person has done: nobody is told that somebody else did something."""
-        if owner_asking() == self._owner and event_matches(self._lists, frozenset(self._uris), event):
+        """Pass on what the same user has done; another user's actions stay private."""
+        if self._service.access.user == self._user and event_matches(self._lists, frozenset(self._uris), event):
             self.tell(event)
 
     def tell(self, change: Heard) -> None:
@@ -164,7 +163,7 @@ class Subscriber:
     async def _tell_of(self, run_id: str) -> None:
         seq: int | None = None
         milestone: tuple[object, ...] | None = None
-        async with aclosing(self._service.watch(run_id)) as looks:
+        async with aclosing(self._service.watcher.watch(run_id)) as looks:
             async for view in looks:
                 before, milestone = milestone, _milestone(view)
                 if before != milestone and run_id in self._tasks:
@@ -292,7 +291,7 @@ class ChangeListeners:
         if self._list_is_old and lists.resources_list_changed:
             self._list_is_old = False
             with suppress(MassgenError):  # without a store there is nothing to list
-                if await self._service.recent(limit=1):
+                if await self._service.watcher.list_runs(limit=1):
                     subscriber.tell(ResourcesListChanged())
 
     def _subscriber(self, send: Callable[[Heard], Awaitable[None]]) -> Subscriber:

@@ -9,7 +9,7 @@ import logging.handlers
 from contextlib import suppress
 from pathlib import Path
 
-from massgen_mcp.people import OPERATOR, asking, owner_asking
+from massgen_mcp.people import OPERATOR, current_user
 
 NAME = "server.log"
 MOST_BYTES = 2 * 1024 * 1024
@@ -56,7 +56,8 @@ class JsonLog(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        entry |= {"person": owner_asking() or OPERATOR} if asking() else {}
+        if (user := current_user()) is not None:
+            entry["person"] = user.name or OPERATOR
         entry |= {"fault": self.formatException(record.exc_info)} if record.exc_info else {}
         return json.dumps(entry, ensure_ascii=False)
 

@@ -101,7 +101,7 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
         run_id: str, seen: Annotated[str, Field(description="`version` of the data that the page already has.")] = ""
     ) -> CallToolResult:
         """Return what the page of a run draws, or only its `version` if that is drawn already."""
-        view = await service.look(run_id)
+        view = await service.watcher.get_run(run_id)
         note = str(view.damage or view.held_up_by or "")
         fields: dict[str, Any] = {"version": f"{view.snapshot.seq}-{view.state}{'-noted' if note else ''}"}
         fields["goes_on"] = not view.ended and view.damage is None
@@ -120,7 +120,7 @@ async def _drawn(service: RunService, view: RunView) -> dict[str, Any]:
         data = page.model_dump(mode="json")
         return data if json_bytes(data) <= MOST_BYTES else None
 
-    if page := await service.page_that_fits(view, (Most(*held) for held in HOLDS), taken):
+    if page := await service.pages.draw_fitting(view, (Most(*held) for held in HOLDS), taken):
         return page
     raise MassgenError(
         "invalid_action", f"this run is too large for this page; {view.directory.report} has the whole run"

@@ -66,7 +66,7 @@ class RunTasks:
         return replace(task, message=_begun(facts))
 
     async def get(self, task_id: str, client: ClientCapabilities | None) -> McpTask:
-        view = await self._service.look(task_id)
+        view = await self._service.watcher.get_run(task_id)
         state = await self._task_state(view, client)
         status = None if view.damage else results.status(view)
         return McpTask(
@@ -80,13 +80,13 @@ class RunTasks:
         )
 
     async def update(self, task_id: str, answers: Mapping[str, ElicitResult]) -> None:
-        view = await self._service.look(task_id)
+        view = await self._service.watcher.get_run(task_id)
         answer = answers.get(question_key(view) or "")
         if answer is not None and (decision := decision_in(view, answer) or undecided(view)):
             await self._service.control(task_id, decision.action, decision.message, decision.value)
 
     async def cancel(self, task_id: str) -> None:
-        view = await self._service.look(task_id)
+        view = await self._service.watcher.get_run(task_id)
         if not view.ended:
             await self._service.control(task_id, "cancel")
 
@@ -110,10 +110,12 @@ class RunTasks:
             if view.damage is not None:
                 raise view.damage
             config = view.directory.read_request().config
-            expected = await anyio.to_thread.run_sync(estimate, config, view.snapshot.question, self._service.environ)
-            reach = reach_of(config, self._service.environ, Path.cwd())
+            expected = await anyio.to_thread.run_sync(
+                estimate, config, view.snapshot.question, self._service.access.environ
+            )
+            reach = reach_of(config, self._service.access.environ, Path.cwd())
             note = f"{_asked(view)} " if view.state == "input_required" else ""
-            team = Team(config, view.row.config, self._service.environ)
+            team = Team(config, view.row.config, self._service.access.environ)
             started = results.started(view, team, reach, expected, reused=False, note=note)
             reply = self._server.reply_of("start_run", started)
         except MassgenError:  # get_result says what is wrong, and what can still be read

@@ -50,7 +50,7 @@ FOUND = {
     "root cause, stuck, architecture decision",
 }
 """Claude Code loads the first tool of a delegation without a search, unless a person switched that off."""
-FINDS_RESULT = {SEARCH_HINT: "what did the team say"}
+FINDS_RESULT = {SEARCH_HINT: "result, answer, votes of the team"}
 FINDS_CONTROL = {SEARCH_HINT: "cancel it, stop"}
 DRY_RUN_SECONDS = 45.0
 """For all checks of a dry run together."""
@@ -115,13 +115,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         question and the named files to their providers. For a review, debate, consensus, root cause, risky change or
         architecture decision, or when you are stuck. The team knows only what you write here. Returns a run_id at once;
         the run takes minutes and survives this session."""
-        paths = [context_path(entry.path, entry.permission) for entry in context_paths or ()]
+        guest = service.access.is_guest
+        paths = [context_path(entry.path, entry.permission, guest=guest) for entry in context_paths or ()]
         request = await build_request(
             CallerRequest(
                 question,
-                named_team(team, models, num_agents or None),
+                named_team(team, models, num_agents or None, guest=guest),
                 cwd=Path.cwd(),
-                environ=service.environ,
+                environ=service.access.environ,
                 consent=Consent(grants_paths=True),
                 context_paths=paths,
                 checks=tuple(checks or ()),
@@ -135,21 +136,23 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 idempotency_key=idempotency_key,
                 on_conflict=on_conflict,
                 only_plan=dry_run,
-                elsewhere=service.pool is not None,
+                elsewhere=service.access.engine.pool is not None,
             )
         )
         asked = request.team
-        reach = reach_of(asked.config, service.environ, Path.cwd())
+        reach = reach_of(asked.config, service.access.environ, Path.cwd())
         commands = _sentences(
-            await sandbox_note(asked.config, service.environ),
-            await anyio.to_thread.run_sync(_find_unlisted, asked, service.environ),
+            await sandbox_note(asked.config, service.access.environ),
+            await anyio.to_thread.run_sync(_find_unlisted, asked, service.access.environ),
         )
         if dry_run:
             begins = await service.start_note(request)
             aside = _sentences(begins, commands, _proposal(asked.config))
             expected = await _estimate(service, request)
-            tried = await _tried(asked.config, service.environ, run_them=True)
-            return results.planned(asked, reach, expected, service.environ, keys_of_client(context), aside, tried)
+            tried = await _tried(asked.config, service.access.environ, run_them=True)
+            return results.planned(
+                asked, reach, expected, service.access.environ, keys_of_client(context), aside, tried
+            )
         noticed = await look_before(asked)
         view, reused = await service.start(request)
         note = view.note
@@ -158,7 +161,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         woken = _note_wait(server, context, view)
         expected = await _estimate(service, request)
-        aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.environ, run_them=False)
+        aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.access.environ, run_them=False)
         return results.started(
             view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried, woken=woken
         )
@@ -175,14 +178,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         cursor: Annotated[int | None, Field(ge=0), BOUNDED] = None,
     ) -> results.Waited:
         """Wait until the run ends and return its result. If it still runs at the timeout, call again."""
-        before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
+        before = (await service.watcher.get_run(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
         return results.waited(view, before, woken=_note_wait(server, context, view))
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
     async def get_status(run_id: RunId) -> results.Status:
         """Return what the run is doing now: phase, agents, cost."""
-        view = await service.look(run_id)
+        view = await service.watcher.get_run(run_id)
         return results.status(view, _describe_waiting(server, view))
 
     @server.tool(title="Result of a run", annotations=READ_ONLY, meta=FINDS_RESULT)
@@ -197,7 +200,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         limit: Annotated[int | None, Field(description="Maximum characters.", ge=0), BOUNDED] = None,
     ) -> results.Result:
         """Return the team's final answer, its votes, dissent, changed files and cost."""
-        seen = await service.look(run_id)
+        seen = await service.watcher.get_run(run_id)
         return results.result(seen, view, agent, offset, limit, _describe_waiting(server, seen))
 
     _add_controls(server, service)
@@ -222,7 +225,7 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
     ) -> results.Controlled:
         """Cancel, finish, steer, answer or resume a run; or raise its budget."""
         if action == "raise_budget" and not await is_raise_agreed(context, service, run_id, value):
-            view = await service.look(run_id)
+            view = await service.watcher.get_run(run_id)
             return results.kept_budget(view, value or 0.0, over_http=is_over_http(context.request_context))
         view = await service.control(run_id, action, message, value)
         return results.controlled(view, action, _describe_waiting(server, view))
@@ -236,7 +239,9 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
         undo: bool = False,
     ) -> results.Applied:
         """Merge the team's changes into the user's files, all or nothing, or undo that. Needs permission write."""
-        application = await service.apply(run_id, dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo)
+        application = await service.applier.apply(
+            run_id, dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo
+        )
         return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
 
@@ -251,7 +256,9 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     ) -> results.RunList:
         """Find earlier runs, newest first."""
         most = limit or LISTED
-        views = await service.recent(state=state, session_id=session_id, since=since, before=cursor or None, limit=most)
+        views = await service.watcher.list_runs(
+            state=state, session_id=session_id, since=since, before=cursor or None, limit=most
+        )
         return await anyio.to_thread.run_sync(results.run_list, views, most)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
@@ -259,7 +266,7 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> results.ConfigList:
         """List ready-made teams and their purpose."""
-        return await results.config_list(name, service.environ)
+        return await results.config_list(name, service.access.environ)
 
 
 def _find_unlisted(team: Team, environ: Mapping[str, str]) -> str | None:
@@ -291,8 +298,8 @@ def _sentences(*sentences: str | None) -> str:
 
 async def _estimate(service: RunService, request: RunRequest) -> Estimate:
     """By the user's own runs of such a team, where there are enough."""
-    expected = await anyio.to_thread.run_sync(estimate, request.config, request.question, service.environ)
-    return replace(expected, usual=await service.usual_runs(request.source, request.config))
+    expected = await anyio.to_thread.run_sync(estimate, request.config, request.question, service.access.environ)
+    return replace(expected, usual=await service.outcomes.find_usual_runs(request.source, request.config))
 
 
 async def _tried(config: Config, environ: Mapping[str, str], *, run_them: bool) -> tuple[TriedCheck, ...]:

@@ -28,8 +28,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.checks import checked_raise
-from massgen_mcp.runs.service import RunService, Until
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.watcher import Until
 from massgen_mcp.server.connection import state_of
 from massgen_mcp.server.decisions import build_raise_form, can_be_asked, decision_in, form_of, question_key
 from massgen_mcp.views.event_lines import log_line
@@ -60,7 +61,7 @@ async def heed_answers(context: Context[Any, Any], service: RunService, run_id: 
     answers = {key: one for key, one in (context.input_responses or {}).items() if isinstance(one, ElicitResult)}
     if not answers:
         return set()
-    view = await service.look(run_id)
+    view = await service.watcher.get_run(run_id)
     if answer := answers.get(question_key(view) or ""):
         await _carry_out(service, view, answer)
     return {key for key, answer in answers.items() if answer.action != "accept"}
@@ -88,7 +89,7 @@ async def ask(
         answer = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
     except MCPError:  # it cannot after all: the model is told instead
         return False
-    view = await service.look(view.row.run_id)
+    view = await service.watcher.get_run(view.row.run_id)
     return question_key(view) != key or await _carry_out(service, view, answer)
 
 
@@ -98,7 +99,7 @@ async def is_raise_agreed(context: Context[Any, Any], service: RunService, run_i
     Raises `MassgenError` where the budget cannot be raised to `value`, and `ClientAsked` where the question has to be
     the result of the call.
     """
-    view = await service.look(run_id)
+    view = await service.watcher.get_run(run_id)
     checked_raise(view, value)
     request = build_raise_form(view, value or 0.0)
     key = f"raise_budget-{run_id}-{value!r}"
@@ -139,8 +140,8 @@ async def follow_log(ctx: ServerRequestContext[Any, Any], service: RunService, r
     lowest = _wanted(ctx)
     if lowest is None:
         return
-    seen = (await service.look(run_id)).snapshot.seq if after is None else after
-    async for _, records in service.follow(run_id):
+    seen = (await service.watcher.get_run(run_id)).snapshot.seq if after is None else after
+    async for _, records in service.watcher.follow(run_id):
         for record in records:
             level = _AS_SENT.get(sentence_of(record.event).level or "DEBUG", "debug")
             if record.seq > seen and _LEVELS.index(level) >= lowest and (line := log_line(record)):
@@ -166,7 +167,7 @@ async def wait_with_progress(
     *,
     repeatable: bool = False,
 ) -> RunView:
-    """Like `RunService.wait`, reporting progress at least every ten seconds to a client that wants it; for another one
+    """Like `RunWatcher.wait`, reporting progress at least every ten seconds to a client that wants it; for another one
     nothing is done until there is news. What the run needs to know is asked on the way; waiting goes on with the answer
     for what is left of `seconds`.
 
@@ -181,11 +182,11 @@ async def wait_with_progress(
             tasks.start_soon(_report, context, service, run_id)
         logged = anyio.Event()
         tasks.start_soon(_log, context, service, run_id, cursor, logged)
-        view = await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
+        view = await service.watcher.wait(run_id, until=until, seconds=seconds, cursor=cursor)
         try:
             while view.state == "input_required" and await ask(context, service, view, declined, repeatable=repeatable):
                 left = max(0.0, until_then - anyio.current_time())
-                view = await service.wait(run_id, until=until, seconds=left, cursor=cursor)
+                view = await service.watcher.wait(run_id, until=until, seconds=left, cursor=cursor)
         except ClientAsked as asked:
             question = asked
         ended = view if view.ended else None
@@ -195,7 +196,7 @@ async def wait_with_progress(
         tasks.cancel_scope.cancel()
     if question is not None:
         raise question
-    return ended or await service.look(run_id)
+    return ended or await service.watcher.get_run(run_id)
 
 
 async def _log(
@@ -211,7 +212,7 @@ async def _report(context: Context[Any, Any], service: RunService, run_id: str) 
     began = anyio.current_time()
     while True:
         await anyio.sleep(PROGRESS_SECONDS)
-        message = standing(await service.look(run_id))
+        message = standing(await service.watcher.get_run(run_id))
         await context.report_progress(round(anyio.current_time() - began, 1), None, message)
 
 

@@ -37,7 +37,6 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import DRAWING, STATISTICS_DRAWING, document, with_data
 from massgen_mcp.page.head import TONES
-from massgen_mcp.people import is_guest
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
@@ -110,7 +109,7 @@ class Feeds:
         over = _event("end", {})
         with feed.scope:
             try:
-                async with aclosing(self._service.pages(run_id)) as pages:
+                async with aclosing(self._service.pages.stream(run_id)) as pages:
                     async for page, drawing in pages:
                         changed, telling = await anyio.to_thread.run_sync(feed.different, page)
                         feed.take(page, changed)
@@ -312,30 +311,33 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
 
     async def runs(request: Request) -> Response:
         wanted = RunListFilter.model_validate(dict(request.query_params))
-        views = await service.recent(
+        views = await service.watcher.list_runs(
             state=wanted.state, since=wanted.since, before=wanted.cursor, limit=wanted.limit, keep=wanted.fits
         )
-        digests = await service.digests(views)
+        digests = await service.outcomes.read_digests(views)
         return _json(redactor.value(await anyio.to_thread.run_sync(rows, views, digests, wanted.limit)))
 
     async def watch(request: Request) -> Response:
         run_id = request.path_params["run_id"]
-        await service.look(run_id)
+        await service.watcher.get_run(run_id)
         return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
 
     async def form(_: Request) -> Response:
-        return _json(redactor.value(await offered(service, service.environ)))
+        return _json(redactor.value(await offered(service, service.access.environ)))
 
     async def checks(request: Request) -> Response:
-        directories = [Path(context_path(path).path) for path in request.query_params.getlist("directory")]
+        directories = [
+            Path(context_path(path, guest=service.access.is_guest).path)
+            for path in request.query_params.getlist("directory")
+        ]
         return _json({"checks": await anyio.to_thread.run_sync(proposed_checks, directories)})
 
     async def again(request: Request) -> Response:
-        view = await service.look(request.path_params["run_id"])
-        return _json(redactor.value(await request_of(view, Path.cwd(), service.environ)))
+        view = await service.watcher.get_run(request.path_params["run_id"])
+        return _json(redactor.value(await request_of(view, Path.cwd(), service.access.environ)))
 
     async def statistics(_: Request) -> Response:
-        return _json(redactor.value(as_worded(await service.statistics(StatisticsFilter()))))
+        return _json(redactor.value(as_worded(await service.outcomes.sum_up(StatisticsFilter()))))
 
     async def tool(request: Request) -> Response:
         reply = await client.call_tool(request.path_params["name"], await _arguments(request))
@@ -410,10 +412,10 @@ async def offered(service: RunService, environ: Mapping[str, str]) -> dict[str, 
     """
     servers = await find_local_servers(environ)
     local = [f"{server.type}/{model.name}" for server in servers for model in server.models]
-    recent = await service.recent(limit=RUNS_READ)
+    recent = await service.watcher.list_runs(limit=RUNS_READ)
     directories = await anyio.to_thread.run_sync(_directories, recent)
     clis: list[str] = []
-    if not is_guest():
+    if not service.access.is_guest:
         directories.append(str(Path.cwd()))
         clis += map(str, await installed_clis(environ))
     return {

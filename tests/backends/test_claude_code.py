@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -321,6 +322,77 @@ async def test_a_cli_that_asks_to_run_what_it_was_not_given_is_told_no(place: Pl
     asked, unknown = json.loads((tmp_path / "claude.told").read_text())
     assert asked["response"]["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert unknown["subtype"] == "error"
+
+
+FLOODING_CLI = """\
+import json, sys
+
+begin = json.loads(sys.stdin.readline())
+did = {"subtype": "success", "request_id": begin["request_id"], "response": {}}
+print(json.dumps({"type": "control_response", "response": did}), flush=True)
+sys.stdin.readline()
+kind, count = KIND
+called = {"method": "tools/call", "id": 1, "params": {"name": "look"}}
+used = [{"type": "tool_use", "id": f"t{n}", "name": "mcp__team__look", "input": {}} for n in range(100)]
+try:
+    for number in range(count):
+        asked = {"subtype": "mcp_message", "message": called}
+        lines = {
+            "calls": {"type": "control_request", "request_id": str(number), "request": asked},
+            "calls of one id": {"type": "control_request", "request_id": "1", "request": asked},
+            "steps": {"type": "assistant", "message": {"content": used}},
+        }
+        if kind in lines:
+            print(json.dumps(lines[kind]), flush=True)
+        elif kind == "messages":
+            print(json.dumps({"type": "assistant", "message": {"content": used[:1]}}))
+            print(json.dumps({"type": "stream_event", "event": {"type": "message_stop"}}), flush=True)
+        elif kind == "parts":
+            print("{" + '"a":[' + "0," * 1_000_000 + "0]}", flush=True)
+        else:
+            sys.stdout.write("{" + "x" * 1_000_000)
+except BrokenPipeError:
+    pass
+sys.stdin.read()
+"""
+
+
+def flooding(place: Place, directory: Path, kind: str) -> Backend:
+    """A CLI that sends this two thousand times."""
+    odd = directory / "claude"
+    odd.write_text(f"#!{sys.executable}\n{FLOODING_CLI.replace('KIND', repr((kind, 2000)))}")
+    odd.chmod(0o755)
+    environ = {**place.environ("http://127.0.0.1:1"), "PATH": str(directory)}
+    return make_backend(CONFIG, environ, place.private)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("calls", "more than 256 calls at once"),
+        ("calls of one id", "two of one id"),
+        ("steps", "calls more than 256 tools at once"),
+        ("parts", "not JSON"),
+        ("a line without an end", "a message is larger than 16777216 bytes"),
+    ],
+)
+async def test_a_cli_that_sends_more_than_a_turn_needs_is_ended(
+    place: Place, tmp_path: Path, kind: str, why: str
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(BackendError, match=why):
+        await parts_of(flooding(place, tmp_path, kind), step("?"))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
+
+
+async def test_a_cli_that_calls_tools_without_an_end_while_it_is_not_heard_is_ended(
+    place: Place, tmp_path: Path
+) -> None:
+    backend = flooding(place, tmp_path, "messages")
+    parts = await reply_of(backend, step("?"))
+    assert [name for name, _ in calls_in(parts)] == ["look"]
+    await wait_until(lambda: not clis(place))
+    await backend.aclose()
 
 
 async def test_where_the_text_is_the_reply_nothing_but_the_reply_is_in_it(place: Place) -> None:

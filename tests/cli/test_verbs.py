@@ -16,8 +16,9 @@ from pydantic import BaseModel
 from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.service import RunService, Until
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
+from massgen_mcp.runs.watcher import Until
 from massgen_mcp.server import results
 from tests.commands import run_command, starting_by
 from tests.harness import (
@@ -63,7 +64,7 @@ async def start(home: TempHome, config: str, *, until: Until | None = None) -> s
     with starting_by(home.python):
         view, _ = await service.start(asked("What is it?", load_config(config, environ={})))
     if until is not None:
-        view = await service.wait(view.row.run_id, until=until, seconds=50, cursor=None)
+        view = await service.watcher.wait(view.row.run_id, until=until, seconds=50, cursor=None)
     service.close()
     return view.row.run_id
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from massgen_mcp.home import FILES_VARIABLE, STORE_VARIABLE, Home
+from massgen_mcp.people import current_user
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
 from tests.harness import SERVER_MODULE, TempHome, end, poll_until
@@ -58,7 +59,7 @@ class Cluster:
 
     def service(self) -> RunService:
         """What one more server would have."""
-        return RunService(self.engine(), self.home.environ)
+        return RunService(self.engine(), self.home.environ, current_user)
 
     def engine(self) -> ClusterEngine:
         files = self.home.extra.get(FILES_VARIABLE)

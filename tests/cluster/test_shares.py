@@ -73,7 +73,7 @@ async def started(service: RunService, config: Config, *names: str) -> dict[str,
 
 async def until_state(service: RunService, run_id: str, state: str) -> None:
     with anyio.fail_after(PATIENCE):
-        while (await service.look(run_id)).row.state != state:
+        while (await service.watcher.get_run(run_id)).row.state != state:
             await anyio.sleep(0.05)
 
 
@@ -83,7 +83,7 @@ async def until_event(
     """Of the run, since its worker has taken it."""
     with anyio.fail_after(PATIENCE):
         while True:
-            events = [record.event for record in (await service.look(run_id)).directory.event_log.read()]
+            events = [record.event for record in (await service.watcher.get_run(run_id)).directory.event_log.read()]
             resumed = max((place for place, event in enumerate(events) if isinstance(event, RunResumed)), default=0)
             if any(isinstance(event, kind) and told(event) for event in events[resumed:]):
                 return
@@ -91,7 +91,7 @@ async def until_event(
 
 
 async def runner_of(service: RunService, run_id: str) -> str:
-    return (await service.look(run_id)).row.runner or ""
+    return (await service.watcher.get_run(run_id)).row.runner or ""
 
 
 def name_in(body: str) -> str:

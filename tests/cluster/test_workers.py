@@ -70,10 +70,10 @@ def events(view: RunView, kind: type[EventT]) -> list[EventT]:
 async def ended(service: RunService, run_id: str) -> RunView:
     """As it is once its end is in the store; in the log it is a moment earlier."""
     with anyio.fail_after(90):
-        view = await service.wait(run_id, until="terminal", seconds=90, cursor=None)
+        view = await service.watcher.wait(run_id, until="terminal", seconds=90, cursor=None)
         while view.row.state not in TERMINAL_STATES:
             await anyio.sleep(0.05)
-            view = await service.look(run_id)
+            view = await service.watcher.get_run(run_id)
         return view
 
 
@@ -97,7 +97,7 @@ async def test_what_a_worker_does_after_it_was_taken_for_dead_does_not_count(mac
     machines.add_worker()
     frozen.send(signal.SIGSTOP)
     with anyio.fail_after(60):
-        while not events(await service.look(run_id), RunResumed):
+        while not events(await service.watcher.get_run(run_id), RunResumed):
             await anyio.sleep(0.05)
     frozen.send(signal.SIGCONT)
     gate.touch()
@@ -172,7 +172,7 @@ async def test_a_worker_that_is_told_to_leave_hands_its_runs_over(machines: Clus
     run_id = await begun(service, waiting_team(gate))
     first.send(signal.SIGTERM)
     assert first.process.wait(30) == 0
-    assert (await service.look(run_id)).row.state == "interrupted", "nobody has to find out"
+    assert (await service.watcher.get_run(run_id)).row.state == "interrupted", "nobody has to find out"
     second = machines.add_worker()
     gate.touch()
     assert_whole(await ended(service, run_id), resumed=1)

@@ -1,8 +1,10 @@
 """From files and dictionaries to configs: all problems at once, nothing secret echoed, looked up in a known order."""
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -534,3 +536,32 @@ def test_what_a_page_shows_is_a_valid_part_of_a_config(page: str, key: str) -> N
     around = "" if key == "agents" else "agents: [{backend: {type: scripted}}]\n"
     config = loader.parse_config(f"{around}{block}", page, {})
     assert getattr(config, key)
+
+
+def _entered_files(config: Path) -> set[str]:
+    """Load a config, and return the names of the folders whose functions were called."""
+    seen: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            seen.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        loader.load_config(config, environ={})
+    finally:
+        sys.setprofile(before)
+    return {Path(file).parent.name for file in seen}
+
+
+def test_only_examples_in_massgens_spelling_pass_its_converter() -> None:
+    converted = {each.name for each in list_examples() if "massgen" in _entered_files(each.path)}
+    assert converted == {"ag2/ag2_coder_case_study", "tools/filesystem/claude_code_single"}
+
+
+def test_a_config_of_massgens_passes_its_converter(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.yaml"
+    file.write_text("agent:\n  backend: {type: openai, model: gpt-5, max_tokens: 100}\n")
+    assert "massgen" in _entered_files(file)
+    assert backend_of(loader.load_config(file, environ={})).max_output_tokens == 100

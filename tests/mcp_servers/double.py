@@ -135,6 +135,25 @@ class Huge(Server):
         return text("x" * (100_000_000 if name == "look" else 1_000_000))
 
 
+class Scattered(Server):
+    """A result of very many small parts, which takes a hundred times its bytes."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if name == "look":
+            return text("many", structuredContent={"a": [{}] * 1_000_000})
+        return super().call(name, arguments)
+
+
+class Pouring(Server):
+    """Sends without an end of line."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if name == "look":
+            for _ in range(300):
+                sys.stdout.write("x" * 1_000_000)
+        return super().call(name, arguments)
+
+
 class Bombs(Server):
     def tools(self, cursor: str | None) -> dict[str, Any]:
         del cursor
@@ -263,7 +282,7 @@ BEHAVIOURS: dict[str, Callable[[], Server]] = {
             Begging,
             Hanging,
         ),
-        *(Lying, Newer, Telling, Counting, Chattering),
+        *(Lying, Newer, Telling, Counting, Chattering, Scattered, Pouring),
     )
 }
 

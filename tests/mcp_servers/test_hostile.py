@@ -1,6 +1,7 @@
 """Servers that do everything wrong, used by agents in whole runs: their own calls fail, and nothing else."""
 
 import json
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,25 @@ async def test_a_result_of_100_mb_fails_and_the_server_goes_on(tmp_path: Path) -
     assert huge.is_error
     assert "at most 8388608 are taken; ask for less" in huge.result
     assert after.result.startswith("xxx")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("scattered", "the reply has more than 500000 parts; ask for less"),
+        ("pouring", "it sent more than 268435456 bytes without being asked"),
+    ],
+)
+async def test_a_result_that_would_fill_the_memory_fails_and_the_next_call_works(
+    tmp_path: Path, behaviour: str, why: str
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lost, after = await used(tmp_path, behaviour, "look", "ping")
+
+    assert lost.is_error
+    assert why in lost.result
+    assert after.result.startswith("ping {} number")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
 
 
 async def test_a_long_result_is_cut_and_lies_whole_in_the_workspace(tmp_path: Path) -> None:

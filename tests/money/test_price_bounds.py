@@ -144,6 +144,9 @@ def test_agents_by_subscription_are_counted_in_calls_and_tokens() -> None:
     assert bound_of(codex)
     assert (codex.worst_usd(1_000, 128_000) or 0) < 8, "an agent by key can be asked within the usual budget"
     assert (tariff("claude_code", "default", KEY).worst_usd(1_000, 64_000) or 0) < 8
+    claude = tariff("acp", "default", KEY, preset="claude_code")
+    assert claude.output_limit == 64_000
+    assert (claude.worst_usd(1_000, claude.output_limit) or 0) < 8
 
 
 @pytest.fixture

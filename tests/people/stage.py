@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from massgen_mcp.certificates import trusted
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.home import find_home
-from massgen_mcp.people import Asking, People, Person, asked_by
+from massgen_mcp.people import People, Person, User, act_as, current_user
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, new_run_id
@@ -69,14 +69,14 @@ class Shared:
     runs: dict[str, str] = field(default_factory=dict[str, str])
     """Those of bob, by what becomes of them."""
 
-    def asking(self, name: str) -> Asking:
+    def asking(self, name: str) -> User:
         found = self.people.of_token(TOKENS[name])
         assert found is not None
         return found
 
     @contextmanager
     def asked_by(self, name: str) -> Generator[None]:
-        with asked_by(self.asking(name)):
+        with act_as(self.asking(name)):
             yield
 
     async def start(self, name: str, config: Config, **given: Any) -> str:
@@ -88,7 +88,7 @@ class Shared:
 
     async def ended(self, name: str, run_id: str) -> None:
         with self.asked_by(name):
-            view = await self.service.wait(run_id, until="terminal", seconds=60, cursor=None)
+            view = await self.service.watcher.wait(run_id, until="terminal", seconds=60, cursor=None)
             assert view.stands_still
 
     @asynccontextmanager
@@ -134,7 +134,7 @@ async def sharing(home: TempHome, store: Store, *, concurrency: int = 50, **more
 
 
 def _shared(home: TempHome, engine: Engine, named: dict[str, Person]) -> Shared:
-    service = RunService(engine, home.environ)
+    service = RunService(engine, home.environ, current_user)
     built = build_server(find_home(home.environ), service, NO_KEYS)
     return Shared(home, engine, service, built, People(named, home.environ), home.work / "gate")
 

@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.subscriptions import ResourcesListChanged
 
 from massgen_mcp.home import find_home
-from massgen_mcp.people import asked_by
+from massgen_mcp.people import act_as
 from massgen_mcp.runs.engine import RUN_ID_PREFIX
 from tests.cluster.stage import STORES, Store
 from tests.harness import TempHome, home, wait_until
@@ -53,8 +53,11 @@ async def test_no_registered_door_tells_one_person_of_another_ones_runs(home: Te
         assert found.asked > 1000
         with shared.asked_by("bob"):
             for run_id, state in zip(shared.runs.values(), ("completed", "running", "input_required"), strict=False):
-                assert (await shared.service.look(run_id)).state == state, "nobody has interfered"
-        assert {entry.person for entry in await shared.service.audit(run_id=shared.runs["going"])} == {"bob"}
+                assert (await shared.service.watcher.get_run(run_id)).state == state, "nobody has interfered"
+        assert {
+            entry.person
+            for entry in shared.service.access.engine.store.audit(person=None, run_id=shared.runs["going"], limit=9)
+        } == {"bob"}
 
 
 async def test_every_door_was_asked_in_a_way_that_tells_bob_something(home: TempHome) -> None:
@@ -102,22 +105,24 @@ async def test_lists_sessions_keys_and_statistics_are_each_persons_own(home: Tem
         assert first["run_id"] not in shared.runs.values()
         assert "earlier turn" not in str(first)
         with shared.asked_by("ann"):
-            assert await shared.service.turns(shared.runs["ended"]) == []
-            assert await shared.service.find(first["run_id"][:10]) == first["run_id"]
+            assert await shared.service.watcher.list_turns(shared.runs["ended"]) == []
+            assert await shared.service.watcher.find_run_id(first["run_id"][:10]) == first["run_id"]
             for run_id in shared.runs.values():
                 with pytest.raises(Exception, match="there is no run"):
-                    await shared.service.find(run_id)
+                    await shared.service.watcher.find_run_id(run_id)
                 with pytest.raises(Exception, match="there is no run"):
-                    await shared.service.mark(run_id, "right")
-        with asked_by(None):
-            assert len(await shared.service.recent(limit=50)) == len(shared.runs) + 2, "who owns the machine sees all"
+                    await shared.service.outcomes.mark(run_id, "right")
+        with act_as(None):
+            assert len(await shared.service.watcher.list_runs(limit=50)) == len(shared.runs) + 2, (
+                "who owns the machine sees all"
+            )
 
 
 @pytest.mark.parametrize("store", STORES)
 async def test_a_nested_run_is_its_persons(home: TempHome, store: Store) -> None:
     async with bobs_runs(home, store) as shared:
         with shared.asked_by("bob"):
-            assert (await shared.service.look(shared.runs["nested"])).row.owner == "bob"
+            assert (await shared.service.watcher.get_run(shared.runs["nested"])).row.owner == "bob"
 
 
 @pytest.mark.parametrize("store", STORES)

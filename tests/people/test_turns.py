@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import Asking, Person, asked_by
+from massgen_mcp.people import Person, User, act_as
 from tests.cluster.stage import STORES, Store, cluster
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, after, home
 from tests.needs import needs
@@ -22,7 +22,7 @@ async def test_whoever_queues_many_runs_lets_others_in_between(home: TempHome, s
     async with sharing(alone, store, concurrency=1) as shared:
         first = await shared.start("ann", team([{"answer": "a", **after(shared.gate)}]))
         with anyio.fail_after(PATIENCE_SECONDS):
-            while (await shared.service.look(first)).state != "running":
+            while (await shared.service.watcher.get_run(first)).state != "running":
                 await anyio.sleep(POLL_SECONDS)
         runs = [
             (name, await shared.start(name, team([{"answer": "a"}]))) for name in (*["ann"] * 5, "bob", "bob", "ann")
@@ -30,7 +30,7 @@ async def test_whoever_queues_many_runs_lets_others_in_between(home: TempHome, s
         shared.gate.touch()
         for name, run_id in runs:
             await shared.ended(name, run_id)
-        rows = [view.row for view in await shared.service.recent(limit=50)]
+        rows = [view.row for view in await shared.service.watcher.list_runs(limit=50)]
         order = [row.owner for row in sorted(rows, key=lambda row: row.started or 0)]
         assert " ".join(order) == "ann ann ann bob ann bob ann ann ann"
 
@@ -39,10 +39,10 @@ async def test_whoever_queues_many_runs_lets_others_in_between(home: TempHome, s
 async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quota_allows(home: TempHome) -> None:
     with cluster(home, shared_server()) as machines:
         services, told = [machines.service(), machines.service()], list[str]()
-        ann = Asking("ann", Person(runs_per_day=3), machines.home.environ)
+        ann = User("ann", Person(runs_per_day=3), machines.home.environ)
 
         async def start(number: int) -> None:
-            with asked_by(ann):
+            with act_as(ann):
                 try:
                     await services[number % 2].start(asked("q", silent_team(1)))
                 except MassgenError as error:
@@ -51,5 +51,5 @@ async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quo
         async with anyio.create_task_group() as tasks:
             for number in range(12):
                 tasks.start_soon(start, number)
-        with asked_by(ann):
-            assert (told, len(await services[0].recent(limit=20))) == (["quota_reached"] * 9, 3)
+        with act_as(ann):
+            assert (told, len(await services[0].watcher.list_runs(limit=20))) == (["quota_reached"] * 9, 3)

@@ -39,7 +39,7 @@ async def ended_run(home: TempHome, service: RunService, key: str | None = None)
     """A run with files, whose runner has left."""
     config = load_config(home.config("writer", agent("solo", WRITE, {"answer": "kept"})), environ={})
     view, _ = await service.start(asked("q", config, source="writer", key=key))
-    view = await service.wait(view.row.run_id, until="terminal", seconds=30, cursor=None)
+    view = await service.watcher.wait(view.row.run_id, until="terminal", seconds=30, cursor=None)
     assert view.state == "completed"
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
     return view
@@ -64,14 +64,14 @@ async def test_workspaces_stay_as_long_as_a_patch_waits_to_be_applied(home: Temp
     async with managed(home) as service:
         view, _ = await service.start(asked("q", load_config(name, environ={}), source="writer"))
         run_id = view.row.run_id
-        view = await service.wait(run_id, until="terminal", seconds=30, cursor=None)
+        view = await service.watcher.wait(run_id, until="terminal", seconds=30, cursor=None)
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
         assert pruned_after(home, 100).removed == []
         assert pruned_after(home, 100 + 2 * DAY).removed == []
-        assert (await service.apply(run_id, dry_run=False)).state == "applied"
+        assert (await service.applier.apply(run_id, dry_run=False)).state == "applied"
         assert (project / "a.txt").read_text() == "after\n"
         assert [each.what for each in pruned_after(home, 100 + 2 * DAY).removed] == ["workspaces"]
-        best = (await service.look(run_id)).snapshot.best_changes
+        best = (await service.watcher.get_run(run_id)).snapshot.best_changes
         assert best is not None
         assert best.patch is not None
         assert (view.directory.path / best.patch).is_file(), "the patch stays as long as the result"
@@ -93,17 +93,17 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
         assert removed.bytes >= 10_000
         assert not (directory / "workspaces").exists()
         assert not any(path.exists() for path in snapshots)
-        assert (await service.look(run_id)).snapshot.final_answer == "kept"
+        assert (await service.watcher.get_run(run_id)).snapshot.final_answer == "kept"
         assert list(directory.glob("final/*/workspace/note.txt")), "the winner's files belong to the result"
 
         assert pruned_after(home, 100 + 7 * DAY - 1).removed == []
         assert [(each.run_id, each.what) for each in pruned_after(home, 100 + 7 * DAY).removed] == [(run_id, "results")]
         assert not directory.exists()
         with pytest.raises(MassgenError) as caught:
-            await service.look(run_id)
+            await service.watcher.get_run(run_id)
         assert caught.value.code == "expired"
         assert "completed" in str(caught.value)
-        (row,) = [listed.row for listed in await service.recent(limit=9)]
+        (row,) = [listed.row for listed in await service.watcher.list_runs(limit=9)]
         assert (row.run_id, row.state, row.outcome, row.question, row.expired) == (
             run_id,
             "completed",
@@ -119,11 +119,11 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
 async def test_a_dry_run_says_what_would_go_and_leaves_it(home: TempHome) -> None:
     async with managed(home) as service:
         view = await ended_run(home, service)
-        told = await service.prune(dry_run=True, older_than=0)
+        told = await service.upkeep.prune(dry_run=True, older_than=0)
         assert [(each.run_id, each.what) for each in told.removed] == [(view.row.run_id, "results")]
         assert told.bytes > 0
-        assert (await service.look(view.row.run_id)).snapshot.final_answer == "kept"
-        done = await service.prune(older_than=0)
+        assert (await service.watcher.get_run(view.row.run_id)).snapshot.final_answer == "kept"
+        done = await service.upkeep.prune(older_than=0)
         assert (done.removed, done.failed) == (told.removed, [])
         assert not view.directory.path.exists()
 
@@ -133,9 +133,11 @@ async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
         view, _ = await service.start(asked("q", config, source="stuck"))
         await wait_until((view.directory.path / "events.jsonl").exists)
-        assert (await service.prune(older_than=0)).removed == []
+        assert (await service.upkeep.prune(older_than=0)).removed == []
         await service.control(view.row.run_id, "cancel")
-        assert (await service.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)).state == "cancelled"
+        assert (
+            await service.watcher.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)
+        ).state == "cancelled"
 
 
 async def test_a_clock_that_jumps_a_year_ahead_and_back_takes_no_young_result(home: TempHome) -> None:
@@ -149,7 +151,7 @@ async def test_a_clock_that_jumps_a_year_ahead_and_back_takes_no_young_result(ho
         told = prune(engine, now=ClockReadings(1e9 + year, "another boot", 10.0))
         assert [each.what for each in told.removed] in ([], ["workspaces"])
         engine.close()
-        assert (await service.look(view.row.run_id)).snapshot.final_answer == "kept"
+        assert (await service.watcher.get_run(view.row.run_id)).snapshot.final_answer == "kept"
 
 
 moments = st.builds(
@@ -171,7 +173,7 @@ async def test_a_pruning_that_was_killed_is_finished_by_the_next_one(home: TempH
         assert store.keep(view.row, "losing_results")  # and here the process was killed
         (view.directory.path / "config.json").unlink()
         with pytest.raises(MassgenError) as caught:
-            await service.look(view.row.run_id)
+            await service.watcher.get_run(view.row.run_id)
         assert caught.value.code == "expired"
         assert not store.keep(view.row, "losing_results"), "nobody else may begin it again from an old look"
         store.close()

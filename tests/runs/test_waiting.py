@@ -25,6 +25,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.runs.view import run_view
 from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.watcher import RunWatcher
 from massgen_mcp.server import waiting
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
@@ -89,7 +90,7 @@ async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_
         run_id = await start(runs, place, agent("solo", {"answer": "late", **after(place.work / "go-on")}))
 
         async def wait() -> None:
-            ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
+            ended.append(await runs.watcher.wait(run_id, until="terminal", seconds=1000, cursor=None))
 
         await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
         (runner,) = place.processes(RUNNER_MODULE)
@@ -108,10 +109,10 @@ async def test_every_event_reaches_who_follows_and_each_once(place: TempHome) ->
     async with service_in(place) as runs:
         steps = [{"answer": f"answer {n}"} for n in range(3)]
         run_id = await start(runs, place, agent("solo", *steps), agent("bo", *steps))
-        async with aclosing(runs.follow(run_id)) as news:
+        async with aclosing(runs.watcher.follow(run_id)) as news:
             async for _, records in news:
                 seen += [record.seq for record in records]
-        last = (await runs.look(run_id)).snapshot.seq
+        last = (await runs.watcher.get_run(run_id)).snapshot.seq
     assert seen == list(range(1, last + 1))
 
 
@@ -120,7 +121,7 @@ async def test_who_follows_a_run_is_shown_how_it_stands_with_all_that_has_happen
     messages = [f"message {n}" for n in range(50)]
     async with service_in(place) as runs:
         run_id = await start(runs, place, STUCK, OTHER)
-        async with aclosing(runs.follow(run_id)) as news:
+        async with aclosing(runs.watcher.follow(run_id)) as news:
             for message in messages:
                 await runs.control(run_id, "steer", message)
                 async for view, _ in news:
@@ -132,11 +133,11 @@ async def test_what_was_shown_of_a_run_stays_as_it_was_while_more_happens(place:
     async with service_in(place) as runs:
         run_id = await start(runs, place, STUCK, OTHER)
         await wait_until(lambda: happened(place.run_directory(run_id), "answer_submitted"))
-        earlier = await runs.look(run_id)
+        earlier = await runs.watcher.get_run(run_id)
         await runs.control(run_id, "steer", "be brief")
-        later = await runs.wait(run_id, until="change", seconds=1000, cursor=earlier.snapshot.seq)
+        later = await runs.watcher.wait(run_id, until="change", seconds=1000, cursor=earlier.snapshot.seq)
         while not later.snapshot.caller.messages:
-            later = await runs.wait(run_id, until="change", seconds=1000, cursor=later.snapshot.seq)
+            later = await runs.watcher.wait(run_id, until="change", seconds=1000, cursor=later.snapshot.seq)
         assert (earlier.snapshot.caller.messages, later.snapshot.caller.messages) == ((), ("be brief",))
         await runs.control(run_id, "cancel")
 
@@ -150,7 +151,7 @@ async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place:
         ended: list[RunView] = []
 
         async def wait() -> None:
-            ended.append(await runs.wait(second, until="terminal", seconds=1000, cursor=None))
+            ended.append(await runs.watcher.wait(second, until="terminal", seconds=1000, cursor=None))
 
         (runner,) = place.processes(RUNNER_MODULE)
         before = connections(runner)
@@ -160,7 +161,7 @@ async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place:
             await others.control(second, "cancel")
         assert ended[0].state == "cancelled"
         await runs.control(first, "cancel")
-        assert (await runs.wait(first, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
+        assert (await runs.watcher.wait(first, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
 
 
 async def test_a_client_that_wants_no_progress_waits_without_a_look_until_there_is_news(
@@ -169,16 +170,16 @@ async def test_a_client_that_wants_no_progress_waits_without_a_look_until_there_
     """One that does want it is looked for again and again, here a hundred times a second."""
     monkeypatch.setattr(waiting, "PROGRESS_SECONDS", 0.01)
     looks: list[str] = []
-    look = RunService.look
+    look = RunWatcher.get_run
 
-    async def counted(runs: RunService, run_id: str) -> RunView:
+    async def counted(watcher: RunWatcher, run_id: str) -> RunView:
         looks.append(run_id)
-        return await look(runs, run_id)
+        return await look(watcher, run_id)
 
     async def not_read(progress: float, total: float | None, message: str | None) -> None:
         """Nobody cares what it says."""
 
-    monkeypatch.setattr(RunService, "look", counted)
+    monkeypatch.setattr(RunWatcher, "get_run", counted)
     async with service_in(place) as runs:
         server = MassgenServer()
         add_tools(server, runs)
@@ -208,10 +209,12 @@ async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(execute)
                 await wait_until(lambda: happened(run.directory.path, "answer_submitted"))
-                watched = await runs.wait(run.run_id, until="change", seconds=1000, cursor=1)
+                watched = await runs.watcher.wait(run.run_id, until="change", seconds=1000, cursor=1)
                 assert watched.state == "running"
                 await runs.control(run.run_id, "cancel")
-                assert (await runs.wait(run.run_id, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
+                assert (
+                    await runs.watcher.wait(run.run_id, until="terminal", seconds=1000, cursor=None)
+                ).state == "cancelled"
     assert states[0].state == "cancelled"
 
 
@@ -221,7 +224,7 @@ async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(pl
         run_id = await start(runs, place, agent("solo", {"answer": "first", **after(place.work / "go-on")}))
 
         async def wait() -> None:
-            ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
+            ended.append(await runs.watcher.wait(run_id, until="terminal", seconds=1000, cursor=None))
 
         await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
         (runner,) = place.processes(RUNNER_MODULE)
@@ -255,7 +258,7 @@ async def test_a_socket_that_somebody_removed_costs_time_and_no_event(place: Tem
         (address,) = (place.path / "runners").glob("*.news")
         Path(address.read_text()).unlink()
         (place.work / "go-on").touch()
-        ended = await runs.wait(run_id, until="terminal", seconds=1000, cursor=None)
+        ended = await runs.watcher.wait(run_id, until="terminal", seconds=1000, cursor=None)
     assert ended.state == "completed"
 
 
@@ -265,11 +268,11 @@ async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(place: 
         waited: list[RunView] = []
 
         async def wait() -> None:
-            waited.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
+            waited.append(await runs.watcher.wait(run_id, until="terminal", seconds=1000, cursor=None))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
             await wait_until(lambda: happened(place.run_directory(run_id), "answer_submitted"))
-            runs.stop_waiting()
+            runs.watcher.stop_waiting()
         assert waited[0].state == "running"
         await runs.control(run_id, "cancel")

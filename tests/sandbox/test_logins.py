@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from massgen_mcp.sandbox import tool_settings
+from massgen_mcp.sandbox import tool_files, tool_settings
 from massgen_mcp.sandbox.tool_files import ToolFiles, find_logins
 from tests.commands import ROOT
 from tests.needs import needs
@@ -140,3 +140,58 @@ def test_parts_of_a_directory_that_is_too_large_to_be_looked_through_are_hidden(
     keys = [*(home / "tool").rglob("*.key")]
     assert len(keys) == 24
     assert all(any(key.is_relative_to(one) for one in hidden) for key in keys)
+
+
+@pytest.fixture
+def next_process(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forget what is known, but for the file in which looks are kept."""
+    monkeypatch.setattr("massgen_mcp.sandbox.tool_files._SETTLED_SECONDS", -10)
+
+    def begin() -> None:
+        monkeypatch.setattr("massgen_mcp.sandbox.tool_files._looks", {})
+        store = tool_files.LookStore()
+        store.path = home / "tool-files.json"
+        monkeypatch.setattr("massgen_mcp.sandbox.tool_files.STORE", store)
+
+    return begin
+
+
+def test_a_look_is_kept_for_the_next_process_until_something_changes(
+    home: Path, next_process: Callable[[], None]
+) -> None:
+    tool, kept = home / "tool", home / "tool-files.json"
+    (tool / "etc").mkdir(parents=True)
+    (tool / "etc/npmrc").write_text("prefix=/opt\n_authToken=x\n")
+    next_process()
+    assert found_in(tool).texts == {tool / "etc/npmrc": "prefix=/opt\n"}
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.write_text(kept.read_text().replace("prefix=/opt", "prefix=/was-read-from-the-file"))
+    next_process()
+    assert found_in(tool).texts == {tool / "etc/npmrc": "prefix=/was-read-from-the-file\n"}
+    times = (tool / "etc").stat()
+    (tool / "etc/.env").write_text("x")
+    os.utime(tool / "etc", ns=(times.st_atime_ns, times.st_mtime_ns))
+    next_process()
+    assert found_in(tool) == ToolFiles([tool / "etc/.env"], {tool / "etc/npmrc": "prefix=/opt\n"})
+
+
+@pytest.mark.parametrize("kept", ["", "[]", "{}", '{"rules": "others", "looks": {"PLACE": {}}}', '{"rules": 1'])
+def test_a_file_of_looks_that_is_of_other_rules_or_broken_does_not_count(
+    home: Path, next_process: Callable[[], None], kept: str
+) -> None:
+    tool = home / "tool"
+    tool.mkdir()
+    (tool / ".env").write_text("x")
+    (home / "tool-files.json").write_text(kept.replace("PLACE", str(tool)))
+    next_process()
+    assert found_in(tool).hidden == [tool / ".env"]
+
+
+def test_a_look_at_what_has_just_changed_is_not_kept(
+    home: Path, next_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("massgen_mcp.sandbox.tool_files._SETTLED_SECONDS", 3600)
+    (home / "tool").mkdir()
+    next_process()
+    found_in(home / "tool")
+    assert str(home / "tool") not in json.loads((home / "tool-files.json").read_text())["looks"]

@@ -5,12 +5,12 @@ from typing import NoReturn
 import anyio
 
 from massgen_mcp.cli.massgen_mcp.main import main
-from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.watcher import RunWatcher
 
 PLANTED = "planted-value-of-a-fault"
 
 
-async def look(self: RunService, run_id: str) -> NoReturn:
+async def look(self: RunWatcher, run_id: str) -> NoReturn:
     del self
 
     async def fail() -> None:
@@ -22,5 +22,5 @@ async def look(self: RunService, run_id: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    RunService.look = look
+    RunWatcher.get_run = look
     main()

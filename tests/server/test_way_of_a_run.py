@@ -10,7 +10,11 @@ from tests.test_architecture import the_way_of_a_run
 
 __all__ = ["home"]
 
-MOST = 25
+MOST = 26
+MOST_ENTERED = {"start": 70, "model": 120}
+"""Files in which a function is called, with all that reads the config, keeps and counts: between `start_run` and the
+queue of runs, and between the runner and the first request to a model.
+"""
 WIRE = "backends/claude.py"
 HOOK = Path(__file__).parent / "on_the_way"
 
@@ -31,7 +35,11 @@ async def test_the_files_on_the_way_of_a_run_are_those_that_the_page_names(home:
         assert ended is not None
         assert ended["status"] == "completed"
     await wait_until(lambda: not traced.processes())
-    met = {file for line in seen.read_text().splitlines() for file in line.split()}
+    lines = [line.split() for line in seen.read_text().splitlines()]
+    walks = {first: files for first, *files in lines if first.startswith("walk:")}
+    met = {file for line in lines for file in line if line[0] not in walks}
     way = the_way_of_a_run()
     assert len(way) <= MOST
     assert {file.replace("backends/scripted.py", WIRE) for file in met} == set(way)
+    entered = {name: len(walks[f"walk:{name}"]) for name in MOST_ENTERED}
+    assert {name: count for name, count in entered.items() if count > MOST_ENTERED[name]} == {}

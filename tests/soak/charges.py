@@ -173,10 +173,10 @@ async def _started(
 
 
 async def _judge(home: TempHome, service: RunService, run_id: str, mark: str, sent: int, bill: Bill) -> None:
-    state, begun = (await service.look(run_id)).snapshot, _begun(home, records_of(home, run_id))
+    state, begun = (await service.watcher.get_run(run_id)).snapshot, _begun(home, records_of(home, run_id))
     spent = state.spent
     for nested in state.open_nested_runs:  # of a run that was cancelled when nobody worked on it
-        spent += (await service.look(nested.run_id)).snapshot.spent
+        spent += (await service.watcher.get_run(nested.run_id)).snapshot.spent
     charged = spent.calls + spent.lost_calls
     bill.runs, bill.sent, bill.charged = bill.runs + 1, bill.sent + sent, bill.charged + charged
     bill.replies, bill.lost = bill.replies + spent.calls, bill.lost + spent.lost_calls

@@ -147,7 +147,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
                 toll.lost += 1
             await await_end(service, view.row.run_id)
             judge(RunFiles(home.run_directory(view.row.run_id)), toll)
-            rows = await service.recent(state=None, before=None, limit=10 * kills)
+            rows = await service.watcher.list_runs(state=None, before=None, limit=10 * kills)
             toll.doubled += max(0, len(rows) - toll.kills)
             if toll.harm:
                 break
@@ -174,7 +174,7 @@ async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunService,
 async def _follow(service: RunService, run_id: str, toll: Toll) -> None:
     heard = False
     try:
-        view = await service.wait(run_id, until="terminal", seconds=math.inf, cursor=None)
+        view = await service.watcher.wait(run_id, until="terminal", seconds=math.inf, cursor=None)
         heard = view.state in TERMINAL_STATES
     finally:
         toll.unheard += not heard
@@ -202,7 +202,9 @@ def write_team(path: Path, base_url: str) -> Path:
 async def await_end(service: RunService, run_id: str) -> None:
     """Wait until the run has ended and all its files are written."""
     with anyio.move_on_after(90):
-        while (await service.wait(run_id, until="terminal", seconds=5, cursor=None)).row.state not in TERMINAL_STATES:
+        while (
+            await service.watcher.wait(run_id, until="terminal", seconds=5, cursor=None)
+        ).row.state not in TERMINAL_STATES:
             await anyio.sleep(0.02)  # its last files are being written
 
 

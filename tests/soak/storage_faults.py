@@ -157,7 +157,7 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings, *,
             findings.bad.append(f"{fault}: the acknowledged run {told[-1]} is lost")
         with anyio.move_on_after(PATIENCE):
             while view.row.state not in TERMINAL_STATES:
-                view = await service.wait(run_id, until="terminal", seconds=5, cursor=None)
+                view = await service.watcher.wait(run_id, until="terminal", seconds=5, cursor=None)
         records = JournalReader(home.run_directory(run_id) / "events.jsonl").read()
         ends = [record.event for record in records if isinstance(record.event, RunCompleted | RunFailed)]
         if [record.seq for record in records] != list(range(1, len(records) + 1)) or len(ends) != 1:

@@ -29,7 +29,7 @@ async def main(config: str, key: str) -> int:
         )
         _say(1, view.row.run_id)
         with anyio.move_on_after(PATIENCE):
-            await service.wait(view.row.run_id, until="terminal", seconds=PATIENCE, cursor=None)
+            await service.watcher.wait(view.row.run_id, until="terminal", seconds=PATIENCE, cursor=None)
     except MassgenError as refused:
         _say(2, f"ERROR {refused.code}: {refused}")
         return 3

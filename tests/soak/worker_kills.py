@@ -212,11 +212,11 @@ async def kill_workers(
                         _named(run_id),
                         anyio.fail_after(300),
                     ):  # the last of its files comes a moment later, whoever is killed then
-                        while not (run := (await services[0].look(run_id)).directory).report.exists():
+                        while not (run := (await services[0].watcher.get_run(run_id)).directory).report.exists():
                             await anyio.sleep(0.05)
                     judge(run, toll)
                     marked += sum(isinstance(record.event, ModelCallStarted) for record in run.event_log.read())
-                toll.doubled += len(await services[1].recent(limit=10 * len(runs))) - len(runs)
+                toll.doubled += len(await services[1].watcher.list_runs(limit=10 * len(runs))) - len(runs)
                 toll.doubled += max(0, len(model.bodies()) - marked)
                 one_key = await _one_key(machines)
                 told = f"{toll.judged()}; {freezes} freezes, {restarts} restarts each; {one_key}"

@@ -39,7 +39,7 @@ def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_w
         "(20 of 25 (61 to 91 %) right), the most frequent: they answered different questions; `massgen eval "
         "--from runs` asks both the same ones"
     )
-    assert by_team.startswith("by team a right answer cost $0.0250 with 2 x small (16 of 20")
+    assert by_team.startswith("a right answer by team cost $0.0250 with 2 x small (16 of 20")
 
 
 def test_of_fewer_than_twenty_nothing_is_claimed() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.backends.acp.login import LoginCopy, write_home_file
-from massgen_mcp.backends.frameworks.agent_process import PASSED_ON
+from massgen_mcp.backends.frameworks.agent_process import select_variables
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.sandbox import PipedProgram, Policy, ResourceLimits, VisiblePath, bare, find_package, sandboxed
@@ -90,8 +90,11 @@ def _plan(
         write_home_file(place.home, preset.servers_file, b"{}")
     if not enclosed:
         _link_login(config, environ, place)
-        passed = {name: environ[name] for name in PASSED_ON if name in environ}
-        return _Plan(command, {**passed, **variables, "HOME": str(place.home), "TMPDIR": str(place.home)}, None)
+        return _Plan(
+            command,
+            {**select_variables(environ), **variables, "HOME": str(place.home), "TMPDIR": str(place.home)},
+            None,
+        )
     if (copy := make_login_copy(config, environ, place)) is not None:
         copy.begin()
     certificates: list[Path] = []

@@ -60,7 +60,7 @@ class Turns:
         self._name = name
         self._own_words = (system_message,) if system_message else ()
         self._api: Ag2Api = api
-        self._http = http_client(endpoint.api_key, key_header)
+        self._http = http_client(endpoint, key_header)
 
     async def take(
         self, request: ModelRequest, hear: Callable[[TextPart | ReasoningPart], None], steps: Steps

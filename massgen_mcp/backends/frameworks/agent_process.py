@@ -22,6 +22,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.wire_values import clean, clean_object
 from massgen_mcp.config.access.acp_agents import TEAM
+from massgen_mcp.config.access.connections import exempt_this_machine
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.json_rpc import UNKNOWN_METHOD, ConnectionBroken, JsonLines
 from massgen_mcp.redaction import Redactor
@@ -93,6 +94,12 @@ PASSED_ON = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
 """What a CLI needs of the environment; everything else there is none of its business."""
+
+
+def select_variables(environ: Mapping[str, str], *further: str) -> dict[str, str]:
+    """Return the variables that a CLI gets: it asks servers of this machine without the user's proxies."""
+    kept = {name: value for name in (*PASSED_ON, *further) if (value := environ.get(name))}
+    return {**kept, **exempt_this_machine(environ)}
 
 
 def render(messages: tuple[Message, ...]) -> str:

@@ -28,16 +28,16 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.frameworks.agent_process import (
     BROKEN,
-    PASSED_ON,
     PREFIX,
     CliAgent,
     of_server,
     render,
+    select_variables,
     tool_result,
 )
 from massgen_mcp.backends.own_loop import Desk
 from massgen_mcp.backends.wire_values import MessagesUsage, clean, clean_object
-from massgen_mcp.config.access.acp_agents import TEAM
+from massgen_mcp.config.access.acp_agents import CLAUDE_OUTPUT, CLAUDE_OUTPUT_VARIABLE, TEAM
 from massgen_mcp.config.access.agent_clis import BASE_URL, CONFIG_DIRECTORY, Login
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
@@ -135,13 +135,14 @@ class ClaudeCodeAgent(CliAgent):
 
     def _variables(self, home: Path) -> dict[str, str]:
         return {
-            **{name: value for name in (*PASSED_ON, BASE_URL) if (value := self._environ.get(name))},
+            **select_variables(self._environ, BASE_URL),
             self._login.variable: self._login.value,
             "HOME": str(home),
             "TMPDIR": str(home),
             CONFIG_DIRECTORY: str(home / ".claude"),
             "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
             "CLAUDE_CODE_MAX_RETRIES": "0",  # retries are ours
+            CLAUDE_OUTPUT_VARIABLE: str(CLAUDE_OUTPUT),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
             "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
@@ -206,8 +207,8 @@ class ClaudeCodeLines(JsonLines):
             case {"subtype": "hook_callback", "input": {} as tool}:
                 await self._answer(number, self._before_tool(tool))
             case {"subtype": "mcp_message", "message": {"method": "tools/call", "id": _} as message}:
-                if len(self._held) >= MAX_CALLS_AT_ONCE:
-                    raise ConnectionBroken(f"it made more than {MAX_CALLS_AT_ONCE} parallel calls")
+                if len(self._held) >= MAX_CALLS_AT_ONCE or number in self._held:
+                    raise ConnectionBroken(f"it made more than {MAX_CALLS_AT_ONCE} parallel calls, or two of one id")
                 task = self._held[number] = asyncio.create_task(self._hold(number, message))
                 task.add_done_callback(lambda _: self._held.pop(number, None))
             case {"subtype": "mcp_message", "message": {} as message}:
@@ -293,6 +294,8 @@ class ClaudeCodeLines(JsonLines):
             case {"type": "message_delta", "usage": usage}:
                 self._usage.hear(usage)
             case {"type": "message_stop"} if self._calls:
+                if self._using is not None and not self._using.done():
+                    raise ConnectionBroken("it has called tools before those that it called last had a result")
                 self._desk.say(self._usage.total())
                 self._using = asyncio.create_task(self._use(self._calls))
                 self._begin_step()
@@ -303,6 +306,8 @@ class ClaudeCodeLines(JsonLines):
         """Whole calls of the team's tools: the CLI itself refuses any other, and goes on."""
         match block:
             case {"type": "tool_use", "id": str(call_id), "name": str(name)} if name in self._ours:
+                if len(self._calls) >= MAX_CALLS_AT_ONCE:
+                    raise ConnectionBroken(f"it calls more than {MAX_CALLS_AT_ONCE} tools at once")
                 given = clean_object(dict(fields(fields(block).get("input"))))
                 self._calls.append(ToolCall(call_id, name.removeprefix(PREFIX), json.dumps(given, ensure_ascii=False)))
                 # A future of its own, as an earlier call may have had this id.

@@ -66,7 +66,7 @@ async def left_here(cwd: Path) -> list[str]:
         for note in notes:
             line, over = None, True
             with suppress(MassgenError):
-                view = await service.look(note.name)
+                view = await service.watcher.get_run(note.name)
                 line, over = _run_sentence(view), view.ended or view.state == "interrupted"
             lines += [line] if line else []
             if over:
@@ -88,7 +88,7 @@ def _run_sentence(view: RunView) -> str | None:
 async def interrupted_here(cwd: Path) -> list[RunView]:
     """The interrupted runs of this directory, newest first; none where the run store cannot be used."""
     with suppress(MassgenError), run_service(here=True) as service:
-        return await service.interrupted_below(cwd / PROJECT_FILES)
+        return await service.watcher.list_interrupted(cwd / PROJECT_FILES)
     return []
 
 
@@ -108,10 +108,10 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     """
     with run_service(here=True) as service:
         if not beginning:
-            if not (runs := await service.interrupted_below(cwd / PROJECT_FILES)):
+            if not (runs := await service.watcher.list_interrupted(cwd / PROJECT_FILES)):
                 raise MassgenError("invalid_action", "this directory has no interrupted run")
             return runs[0]
-        view = await service.look(await service.find(beginning, to_change=True))
+        view = await service.watcher.get_run(await service.watcher.find_run_id(beginning, to_change=True))
     if problem := view.newer or view.damage:
         raise problem
     run_id = view.row.run_id
@@ -192,8 +192,8 @@ def _brought_up_to_date(session: SessionRecords) -> tuple[bool, bool]:
     goes on; no, where the store cannot be used.
     """
     with suppress(MassgenError), run_service(here=True) as service:
-        if runs := service.sessions.runs(session.session_id):
+        if runs := service.access.sessions.runs(session.session_id):
             session.make()
-            session.complete(runs, service.sessions.look)
+            session.complete(runs, service.access.sessions.look)
             return True, any(view.row.busy and not view.ended for view in runs)
     return False, False

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import anyio.to_thread
+
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_OK
 from massgen_mcp.cli.massgen.evaluate_options import EvalOptions, team_name
 from massgen_mcp.cli.massgen.options import Options, names_config
@@ -23,7 +25,7 @@ from massgen_mcp.request.build import CallerRequest, RunRequest, adjusted_team, 
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.batch import ResultLine, ResultsFile
-from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.patches.earlier_changes import laid_out
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import as_json
 from massgen_mcp.views.plain_text import counted
@@ -98,8 +100,8 @@ async def _own_items(place: Path) -> list[Item]:
     `MassgenError` without any.
     """
     with run_service() as service:
-        known = await service.proved_right()
-        found = [await _own_item(service, view, whose, right, place) for view, whose, right in known]
+        known = await service.outcomes.list_proved()
+        found = [await _own_item(view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
     known_runs = (
         f"{counted(len(known), 'run')} were marked right, {len(items)} of them with an answer short enough to compare"
@@ -112,12 +114,12 @@ async def _own_items(place: Path) -> list[Item]:
     return items
 
 
-async def _own_item(service: RunService, view: RunView, whose: str, right: str, place: Path) -> Item | None:
+async def _own_item(view: RunView, whose: str, right: str, place: Path) -> Item | None:
     """None where another answer could not be compared with what proved right."""
     run_id, question, changes = view.row.run_id, view.snapshot.question, view.snapshot.best_changes
     if whose or changes is None or not changes.count:
         return item_of_run(run_id, question, right)
-    if (files := await service.laid_out(view, place / run_id)) is None:
+    if (files := await anyio.to_thread.run_sync(laid_out, view, place / run_id)) is None:
         return None
     from massgen_mcp.runs.host.setting_up import try_checks
 

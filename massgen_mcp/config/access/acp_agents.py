@@ -5,19 +5,14 @@ docs/acp.md says which version each was tried with; what a product does not do i
 one. Reads a login file of the user's only for a config that says `login: own`.
 """
 
-import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, cast
+from typing import Literal
 
-from massgen_mcp.config.access.acceptances import Pair
-from massgen_mcp.config.access.key_hosts import is_model_key, is_own_key
-from massgen_mcp.config.access.permissions import StartAgentCli
-from massgen_mcp.config.environment import called_a_secret, is_set
 from massgen_mcp.config.models.backends import AcpBackendConfig, AcpPreset
 
 MAX_LOGIN_BYTES = 1 << 20
@@ -25,6 +20,9 @@ SECRET_LENGTH = 16
 
 TEAM = "team"
 """The name of the MCP server with the team's tools, as every CLI is told of it."""
+
+CLAUDE_OUTPUT_VARIABLE, CLAUDE_OUTPUT = "CLAUDE_CODE_MAX_OUTPUT_TOKENS", 64_000
+"""How Claude Code is told how many tokens a reply may have, and how many: so much is reserved in the budget."""
 
 Sign = Literal["name", "id", "server"]
 """Where a request for permission says that a tool is the team's: in the tool's name, in the id of the call, or in its
@@ -55,6 +53,8 @@ class Preset:
     enclosed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Variables where the sandbox is ours, and where it is not."""
     bare: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    most_output: int | None = None
+    """Tokens that a reply of its model has at most, as a variable of `environ` tells it. None: unknown."""
     own_cli: tuple[str, str] = ("", "")
     """The variable that names the user's own CLI, and the program that it is."""
     system: bool = False
@@ -118,7 +118,12 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
             directory=("CLAUDE_CONFIG_DIR", ".claude"),
             hosts=("api.anthropic.com:443", "console.anthropic.com:443", "platform.claude.com:443"),
             asks=True,
-            environ={"ENABLE_TOOL_SEARCH": "false", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+            environ={
+                "ENABLE_TOOL_SEARCH": "false",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                CLAUDE_OUTPUT_VARIABLE: str(CLAUDE_OUTPUT),
+            },
+            most_output=CLAUDE_OUTPUT,
             own_cli=("CLAUDE_CODE_EXECUTABLE", "claude"),
             system=True,
             session={"claudeCode": {"options": _CLAUDE}},
@@ -172,12 +177,6 @@ PRESETS: Mapping[AcpPreset, Preset] = MappingProxyType(
 )
 
 
-def backend_named(named: str) -> dict[str, str]:
-    """Of `PRESET` or `PRESET/MODEL`, as `acp/PRESET` has it in a list of models."""
-    preset, _, model = named.partition("/")
-    return {"preset": preset, "model": model or "default"}
-
-
 def preset_of(config: AcpBackendConfig) -> Preset:
     """What is known of this CLI; for a command of the config's own, nothing but its command."""
     if config.preset is not None:
@@ -205,19 +204,6 @@ def variables_of(config: AcpBackendConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*keys, *config.env)))
 
 
-def login_variables(config: AcpBackendConfig) -> tuple[str, ...]:
-    """Names of the variables that decide whose login it uses."""
-    return tuple(filter(None, (*variables_of(config), preset_of(config).directory[0])))
-
-
-def pairs_of(config: AcpBackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
-    """The keys that are passed on and set, each with every host that it can be sent to."""
-    for name in variables_of(config):
-        if is_set(environ, name) and (is_model_key(name) or called_a_secret(name)):
-            hosts = (host.removesuffix(":443") for host in hosts_of(config))
-            yield from (Pair(key=name, host=host) for host in hosts)
-
-
 def own_login(config: AcpBackendConfig, environ: Mapping[str, str]) -> Path | None:
     """The file of the user's own login, if there is one."""
     preset, home = preset_of(config), environ.get("HOME")
@@ -227,74 +213,3 @@ def own_login(config: AcpBackendConfig, environ: Mapping[str, str]) -> Path | No
     moved = environ.get(variable, "") if variable else ""
     file = Path(moved, preset.login_file.removeprefix(f"{usual}/")) if moved else Path(home, preset.login_file)
     return file if file.is_file() else None
-
-
-def login_secrets(config: AcpBackendConfig, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The login that it uses, to be kept out of everything that is said."""
-    file = own_login(config, environ) if config.login == "own" else None
-    if file is None:
-        return
-    try:
-        with file.open("rb") as opened:
-            texts = [*_long_texts(json.loads(opened.read(MAX_LOGIN_BYTES)))]
-    except (OSError, ValueError, RecursionError):
-        return
-    yield from ((f"of your login to {shown_name(config)}", text) for text in texts)
-
-
-def start_permissions(config: AcpBackendConfig) -> tuple[StartAgentCli, ...]:
-    preset = preset_of(config)
-    return (
-        StartAgentCli(
-            command=(preset.program, *preset.arguments),
-            own_login=config.login == "own",
-            variables=tuple(variables_of(config)),
-            sandboxed=not config.outside,
-        ),
-    )
-
-
-def destination(config: AcpBackendConfig, environ: Mapping[str, str]) -> tuple[str, str]:
-    given = [environ.get(name, "") for name in login_variables(config)]
-    return f"acp/{shown_name(config)}", "\0".join(given)
-
-
-def _long_texts(value: object) -> Iterator[str]:
-    match value:
-        case str() if len(value) >= SECRET_LENGTH and value.isprintable() and " " not in value:
-            yield value
-        case dict():
-            for each in cast("dict[str, object]", value).values():
-                yield from _long_texts(each)
-        case list():
-            for each in cast("list[object]", value):
-                yield from _long_texts(each)
-        case _:
-            pass
-
-
-def lack(config: AcpBackendConfig, environ: Mapping[str, str]) -> str | None:
-    """What has to be installed, or said otherwise, before it can work here; None: nothing."""
-    preset, name = preset_of(config), shown_name(config)
-    if find_program(config, environ) is None:
-        how = f": {preset.install}" if preset.install else ""
-        return f"agents of type acp need the program {preset.program}{how}"
-    if config.login == "own" and own_login(config, environ) is None:
-        return f"login: own needs a login with {name}; log in first, or write login: key"
-    for key in config.env:
-        if is_model_key(key) and key not in preset.key_variables and not _may_have(config, key, environ):
-            return f"env: {key} is a provider's key, and {name} could send it to other hosts"
-    return None
-
-
-def _may_have(config: AcpBackendConfig, key: str, environ: Mapping[str, str]) -> bool:
-    hosts = hosts_of(config)
-    enclosed = config.enclosure == "required" and bool(hosts)
-    return enclosed and all(is_own_key(key, f"https://{host}", environ) for host in hosts)
-
-
-def missing_login(config: AcpBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """What keeps a run with it from starting: groups of variables, of each of which one has to be set."""
-    keys = preset_of(config).key_variables if config.login == "key" else ()
-    groups = [*([(*keys, *config.env)] if keys else []), *((name,) for name in config.env)]
-    return [names for names in groups if not any(is_set(environ, name) for name in names)]

@@ -14,8 +14,7 @@ from typing import cast
 
 from massgen_mcp.config.access.acceptances import Pair
 from massgen_mcp.config.access.key_hosts import CLAUDE_URL, CLAUDE_URL_VARIABLE, refused_pair
-from massgen_mcp.config.access.permissions import StartClaudeCode
-from massgen_mcp.config.environment import check_address, is_set, read_key
+from massgen_mcp.config.environment import read_key
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
@@ -48,29 +47,10 @@ def address(environ: Mapping[str, str]) -> str:
     return environ.get(BASE_URL, "").strip() or CLAUDE_URL
 
 
-def refused(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[Pair]:
+def list_refused_keys(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[Pair]:
     """The pair of key and host that it wants and nobody accepted, if there is one."""
     pair = refused_pair(config.api_key_env, address(environ), environ)
     return [pair] if pair else []
-
-
-def start_permissions(config: ClaudeCodeBackendConfig) -> tuple[StartClaudeCode, ...]:
-    return (StartClaudeCode(own_login=config.use_login),)
-
-
-def destination(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> tuple[str, str]:
-    login = find_login(config, environ)
-    return "claude_code", login.value if login else ""
-
-
-def login_secrets(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The login that it uses, to be kept out of everything that is said."""
-    token = own_login(environ) if config.use_login else None
-    return [("of your login to Claude Code", token)] if token else []
-
-
-def or_a_login(config: ClaudeCodeBackendConfig) -> str:
-    return "" if config.api_key_env else " (or your own login to Claude Code, with use_login: true)"
 
 
 def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> Login | None:
@@ -81,7 +61,7 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     Raises as `read_key` does.
     """
     if config.api_key_env is not None:
-        key = None if refused(config, environ) else read_key(environ, config.api_key_env)
+        key = None if list_refused_keys(config, environ) else read_key(environ, config.api_key_env)
         return Login(API_KEY, key) if key else None
     for variable in (API_KEY, TOKEN):
         if value := read_key(environ, variable):
@@ -90,33 +70,12 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     return Login(TOKEN, token) if token else None
 
 
-def is_paid_by_key(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> bool:
-    """Return whether an API key pays for its tokens, and no subscription."""
-    login = find_login(config, environ)
-    return login is not None and login.variable == API_KEY
-
-
 def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
     """What somebody can do who has no login."""
     if config.api_key_env:
         return f"set {config.api_key_env}"
     own = "log in with `claude`" if config.use_login else "set use_login: true to let it use your own login"
     return f"set {API_KEY} or {TOKEN} (from `claude setup-token`), or {own}"
-
-
-def missing_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
-    names = key_variables(config)
-    own = config.use_login and config.api_key_env is None and own_login(environ) is not None
-    if own or any(is_set(environ, name) for name in names):
-        return []
-    return [names]
-
-
-def check_credentials(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> None:
-    """Raises `MassgenError` config_invalid if the login is unusable, or if the address holds credentials."""
-    check_address(environ, BASE_URL)
-    find_login(config, environ)
 
 
 def find_cli(environ: Mapping[str, str]) -> str | None:
@@ -128,11 +87,6 @@ def find_cli(environ: Mapping[str, str]) -> str | None:
         return None
     bundled = Path(spec.origin).parent / "_bundled" / "claude"
     return str(bundled) if bundled.is_file() else None
-
-
-def lack(environ: Mapping[str, str]) -> str | None:
-    """What has to be installed before the CLI can work here; None when nothing is missing."""
-    return None if find_cli(environ) else f"agents of type claude_code need the Claude Code CLI: {HOW_TO_GET_IT}"
 
 
 def own_login(environ: Mapping[str, str]) -> str | None:

@@ -3,12 +3,8 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from pydantic import TypeAdapter
-
-from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.backends import BACKENDS, BackendConfig
 from massgen_mcp.config.providers.catalog import named_provider
-
-_BACKENDS: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 
 
 def get_fallback(backend: BackendConfig) -> BackendConfig | None:
@@ -27,4 +23,4 @@ def iterate_with_fallbacks(backends: Iterable[BackendConfig]) -> Iterator[Backen
 @lru_cache(maxsize=256)
 def _make_backend_named(name: str) -> BackendConfig:
     provider, _, model = name.partition("/")
-    return _BACKENDS.validate_python({"type": named_provider(provider).type, "model": model})
+    return BACKENDS.validate_python({"type": named_provider(provider).type, "model": model})

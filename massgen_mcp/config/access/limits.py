@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from massgen_mcp.config.access import members
+from massgen_mcp.config.access.agent_types import CONCURRENCY
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.config import Config
 
@@ -12,7 +13,7 @@ from massgen_mcp.config.models.config import Config
 class RateLimits:
     """In force for one provider."""
 
-    concurrency: int = members.CONCURRENCY
+    concurrency: int = CONCURRENCY
     """Calls under way at once."""
     requests_per_minute: int | None = None
     """Calls begun in any 60 s, retries included. None: no limit of ours."""

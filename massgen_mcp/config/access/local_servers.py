@@ -4,13 +4,14 @@ Only when a team has to be made or shown: nobody else pays for it. Must not know
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import anyio
 
-from massgen_mcp.certificates import trusted
+from massgen_mcp.config.access.connections import open_client
 from massgen_mcp.config.access.model_lists import (
     ListedModel,
     compatible_models,
@@ -23,6 +24,7 @@ from massgen_mcp.config.access.model_lists import (
 )
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import PROVIDERS, operators_address
+from massgen_mcp.errors import BadVariable
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,21 +70,18 @@ async def find_local_servers(
     environ: Mapping[str, str], places: Sequence[LocalServer] | None = None, *, seconds: float | None = None
 ) -> list[LocalServer]:
     """Those that answer in time and have a model that can chat, in the order of the table. All are asked at once."""
-    import httpx2  # here: a process that makes no team starts without it
-
     found = list(local_places(environ) if places is None else places)
-    tls, longest = trusted(trust_env=False), seconds or SECONDS_ELSEWHERE
-    async with httpx2.AsyncClient(trust_env=False, verify=tls, timeout=longest) as client:
 
-        async def ask(place: int, server: LocalServer) -> None:
-            limit = seconds or (SECONDS_HERE if is_loopback(server.base_url) else SECONDS_ELSEWHERE)
-            with anyio.move_on_after(limit):
+    async def ask(place: int, server: LocalServer) -> None:
+        limit = seconds or (SECONDS_HERE if is_loopback(server.base_url) else SECONDS_ELSEWHERE)
+        with anyio.move_on_after(limit), suppress(BadVariable):
+            async with open_client(server.base_url, own_server=True, timeout=limit) as client:
                 models = await listed_models(client, server.type, server.base_url)
                 found[place] = replace(server, models=tuple(_of_that_server(server, models)))
 
-        async with anyio.create_task_group() as tasks:
-            for place, server in enumerate(list(found)):
-                tasks.start_soon(ask, place, server)
+    async with anyio.create_task_group() as tasks:
+        for place, server in enumerate(list(found)):
+            tasks.start_soon(ask, place, server)
     return [server for server in found if server.models]
 
 
@@ -167,7 +166,7 @@ async def _get(client: "httpx2.AsyncClient", url: str) -> bytes:
 
 async def read_reply(client: "httpx2.AsyncClient", method: str, url: str, body: dict[str, Any] | None = None) -> bytes:
     """What a server answers; nothing where it fails, refuses, or does not come to an end."""
-    import httpx2  # see find_local_servers
+    import httpx2  # here: a process that makes no team starts without it
 
     answer = b""
     try:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, model_validator
 
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.common import (
@@ -179,6 +179,8 @@ BackendConfig = Annotated[
     | InstalledBackendConfig,
     Field(discriminator="type"),
 ]
+BACKENDS: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig, config=ConfigDict(defer_build=True))
+"""Validates any of them."""
 
 LIMITED_TYPES: tuple[str, ...] = tuple(
     name
@@ -195,3 +197,5 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
     for name in get_args(model.model_fields["type"].annotation)
 )
 """The backend types that call somebody."""
+CONFIGURED_TYPES = ("scripted", *LIMITED_TYPES)
+"""The backend types that have keys of their own in a config."""

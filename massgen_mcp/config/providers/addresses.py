@@ -23,6 +23,20 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+def is_this_machine(url: str) -> bool:
+    """Return whether a connection to the address stays on this machine, also by a name or an address that no key is
+    trusted to.
+    """
+    host = host_in(url)
+    if is_loopback(url) or host in _TO_LISTEN_AT or host.endswith(".localhost"):
+        return True
+    try:
+        mapped = getattr(ipaddress.ip_address(host), "ipv4_mapped", None)
+    except ValueError:
+        return False
+    return mapped is not None and mapped.is_loopback
+
+
 _PRIVATE_NAMES = re.compile(
     r"[a-z][a-z0-9_-]*|(?:[a-z0-9_-]+\.)+(?:localhost|local|lan|internal|home\.arpa)", re.IGNORECASE
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 import anyio
 from pydantic import BaseModel
 
-from massgen_mcp.backends.adapter import Adapter, Situation
+from massgen_mcp.backends.adapter import Making, Rehearsable, Situation
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Backend,
@@ -27,7 +27,8 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.own_loop import as_backend
-from massgen_mcp.config.access.members import adapter_named
+from massgen_mcp.config.access.agent_types import adapter_named
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.errors import BackendError, MassgenError
 from massgen_mcp.runs.doctor.result import CheckLevel, DoctorCheck
 
@@ -52,18 +53,18 @@ _SHOWS: Mapping[Situation, str] = {
 }
 
 
-def find_adapter(name: str) -> Adapter[BaseModel]:
+def find_adapter(name: str) -> Rehearsable:
     """Raises `MassgenError` config_invalid for one that is not installed or is none."""
     try:
         found = adapter_named(name)
     except ValueError as error:
         raise MassgenError("config_invalid", str(error)) from error
-    if not isinstance(found, Adapter):
+    if not isinstance(found, Rehearsable):
         raise MassgenError("config_invalid", f"the adapter {name} says nothing of how it is made")
     return found
 
 
-async def check_adapter(adapter: Adapter[BaseModel], environ: Mapping[str, str]) -> list[DoctorCheck]:
+async def check_adapter(adapter: Rehearsable, environ: Mapping[str, str]) -> list[DoctorCheck]:
     """One line for each situation. What cannot be played is told as such. Never raises."""
     found = [await _play(adapter, situation, says, environ) for situation, says in _SHOWS.items()]
     if (config := adapter.rehearse("answers")) is not None:
@@ -77,16 +78,14 @@ def _doctor_check(name: str, says: str, fault: str | None) -> DoctorCheck:
     return DoctorCheck(name, level, says if fault is None else f"it {says}? No: {fault}"[:500])
 
 
-async def _play(
-    adapter: Adapter[BaseModel], situation: Situation, says: str, environ: Mapping[str, str]
-) -> DoctorCheck:
+async def _play(adapter: Rehearsable, situation: Situation, says: str, environ: Mapping[str, str]) -> DoctorCheck:
     if (config := adapter.rehearse(situation)) is None:
         return DoctorCheck(situation, "warn", f"not tested whether it {says}; `rehearse` has no case for it")
     return _doctor_check(situation, says, await _try(adapter, config, situation, environ, (_QUESTION,)))
 
 
 async def _try(
-    adapter: Adapter[BaseModel],
+    adapter: Rehearsable,
     config: BaseModel,
     situation: Situation,
     environ: Mapping[str, str],
@@ -97,7 +96,7 @@ async def _try(
     parts: list[Part] = []
     try:
         with anyio.fail_after(SECONDS):
-            backend = as_backend(adapter.make(config, environ))
+            backend = as_backend(adapter.make_agent(config, Making(environ, redactor_for(environ))))
             try:
                 if situation == "hangs":
                     return await _cancelled(backend.stream(request))

@@ -12,8 +12,8 @@ import anyio
 
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access import agent_clis
+from massgen_mcp.config.access.agent_types import Diagnosable, adapter_named
 from massgen_mcp.config.access.local_servers import LocalServer, described, find_local_servers, local_places
-from massgen_mcp.config.access.members import adapter_named
 from massgen_mcp.config.adapters import MEMBERS, installed, where_from
 from massgen_mcp.config.default_team import team_of
 from massgen_mcp.config.loader import config_places, is_team, load_config, missing_keys
@@ -43,8 +43,8 @@ async def check_members(cwd: Path, environ: Mapping[str, str]) -> list[DoctorChe
 
 def _adapter(entry: EntryPoint) -> DoctorCheck:
     try:
-        doctor = adapter_named(entry.name).doctor
-        stands = doctor(os.environ) if doctor else "installed"
+        adapter = adapter_named(entry.name)
+        stands = adapter.describe_state(os.environ) if isinstance(adapter, Diagnosable) else "installed"
     except Exception as error:  # noqa: BLE001 - code of others is asked
         advice = f"reinstall {where_from(entry)}, or remove it"
         return DoctorCheck(f"Adapter {entry.name}", "warn", str(error)[:500], advice)

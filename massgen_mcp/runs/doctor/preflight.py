@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
+from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.access.key_hosts import find_key, lists_all_models, provider_for
 from massgen_mcp.config.access.local_servers import listed_models, read_reply
 from massgen_mcp.config.access.members import asked_by
@@ -30,10 +31,19 @@ from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.nearest import nearest
+from massgen_mcp.runs.doctor.connections import (
+    ASKING,
+    find_connection_fault,
+    is_behind_proxy,
+    is_certain,
+    require_connections,
+)
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     import httpx2
+
+    from massgen_mcp.backends.http import Endpoint
 
 LEAST_FREE_BYTES = 50 << 20
 """Of the disk, for a run."""
@@ -50,8 +60,6 @@ SILENT_SECONDS = 600.0
 Whom: TypeAlias = tuple[str, str | None]
 """A server's address, and the key that it is asked with."""
 
-_ASKING = ("massgen_mcp.backends.http", "massgen_mcp.backends.registry", "massgen_mcp.backends.local_server")
-"""The HTTP stack, for who has models to look for."""
 _MOST_NAMED = 6
 _VARIANTS = ("-", ":", "@")
 """What stands between a model's name and a date, a size or an option."""
@@ -81,6 +89,7 @@ async def require_models(
     nothing is to be left. `silent`: for a process that asks again and again, who gave it no list, and until when they
     are left alone.
     """
+    notes, blocked = require_connections(config, environ), list[str]()
     wanted = [
         (agent.id, backend, address)
         for agent in config.agents
@@ -90,30 +99,38 @@ async def require_models(
         and (address := provider_for(backend, environ).base_url)
     ]
     if not wanted:
-        return None
-    await imported(*_ASKING)
+        return " ".join(notes) or None
+    await imported(*ASKING)
     lists = _read_kept(kept) if kept else {}
     now = time.monotonic()
     unknown: dict[Whom, list[tuple[str, AnyHttpBackend]]] = {}
     for agent_id, backend, address in wanted:
         whom = address, find_key(backend, environ)
-        if not _has(lists.get(address, _NONE).names, backend.model) and (silent or {}).get(whom, 0.0) <= now:
+        is_known = _has(lists.get(address, _NONE).names, backend.model) and not is_behind_proxy(backend, environ)
+        if not is_known and (silent or {}).get(whom, 0.0) <= now:
             unknown.setdefault(whom, []).append((agent_id, backend))
     read: dict[Whom, list[str]] = {}
 
     async def ask(whom: Whom, backend: AnyHttpBackend) -> None:
         with anyio.move_on_after(seconds):
             read[whom] = await _models_at(backend, whom[0], environ)
+            if (
+                not read[whom]
+                and (fault := await find_connection_fault(_describe_endpoint(backend, environ))) is not None
+            ):
+                (blocked if is_certain(fault) else notes).append(str(fault))
 
     async with anyio.create_task_group() as tasks:
         for whom, asking in unknown.items():
             tasks.start_soon(ask, whom, asking[0][1])
+    if blocked:
+        raise MassgenError("config_invalid", "\n".join(blocked))
     found = {whom: names for whom, names in read.items() if names}
     if found and kept:
         _keep(kept, {**lists, **{address: _Kept(time.time(), names) for (address, _), names in found.items()}})
     if silent is not None:
         silent.update(dict.fromkeys(unknown.keys() - found.keys(), now + SILENT_SECONDS))
-    return _judged(
+    unlisted = _judged(
         [
             (agent, whom[0], backend, names)
             for whom, names in found.items()
@@ -122,6 +139,7 @@ async def require_models(
         ],
         environ,
     )
+    return " ".join([*notes, unlisted or ""]).strip() or None
 
 
 def _judged(unlisted: Sequence[tuple[str, str, AnyHttpBackend, list[str]]], environ: Mapping[str, str]) -> str | None:
@@ -132,11 +150,11 @@ def _judged(unlisted: Sequence[tuple[str, str, AnyHttpBackend, list[str]]], envi
 
 
 async def _models_at(backend: AnyHttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
-    from massgen_mcp.backends.http import listing_client  # see _ASKING
-    from massgen_mcp.backends.registry import NO_KEY
+    from massgen_mcp.backends.agent_types.provider_models import NO_KEY  # see ASKING
+    from massgen_mcp.backends.http import listing_client
 
     root, key = address.rstrip("/"), find_key(backend, environ) or NO_KEY
-    async with listing_client(key) as client:
+    async with listing_client(_describe_endpoint(backend, environ)) as client:
         if isinstance(backend, LocalServerConfig | OllamaBackendConfig):
             return [model.name for model in await listed_models(client, backend.type, address)]
         match provider_for(backend, environ).wire:
@@ -151,13 +169,20 @@ async def _models_at(backend: AnyHttpBackend, address: str, environ: Mapping[str
                 return await _compatible(client, f"{root}/models")
 
 
+def _describe_endpoint(backend: AnyHttpBackend, environ: Mapping[str, str]) -> "Endpoint":
+    from massgen_mcp.backends.adapter import Making  # see ASKING
+    from massgen_mcp.backends.agent_types.provider_models import describe_endpoint
+
+    return describe_endpoint(backend, Making(environ, redactor_for(environ, [backend])))
+
+
 async def _compatible(client: "httpx2.AsyncClient", url: str) -> list[str]:
     return [model.name for model in compatible_models(await read_reply(client, "GET", url))]
 
 
 def _has(names: Sequence[str], wanted: str) -> bool:
     """Also under a name with a date, a size or an option behind it, or with its publisher before it."""
-    from massgen_mcp.backends.local_server import meant_model  # see _ASKING
+    from massgen_mcp.backends.local_server import meant_model  # see ASKING
 
     if meant_model(wanted, [ListedModel(name) for name in names]) is not None:
         return True

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import asking
+from massgen_mcp.people import User
 from massgen_mcp.request.build import OnConflict
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
@@ -164,13 +164,13 @@ def check_queue(db: SqlConnection, max_queued: int | None) -> None:
         )
 
 
-def check_quota(db: SqlConnection, usd: float | None, *, raised: RunRow | None = None) -> None:
-    """Whether the person who asks may start one more run, of at most `usd`, or raise the budget of one to that. Of a
-    run that goes on its whole budget counts, of one that has ended what it has cost.
+def check_quota(db: SqlConnection, user: User | None, usd: float | None, *, raised: RunRow | None = None) -> None:
+    """Refuse a run of more than the user's quota, of at most `usd`, or a budget that is raised to that. Of a run that
+    goes on its whole budget counts, of one that has ended what it has cost.
     """
-    if (somebody := asking()) is None:
+    if user is None:
         return
-    person, now = somebody.person, datetime.now(UTC)
+    person, now = user.person, datetime.now(UTC)
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     for span, begun, most_runs, most_usd in (
         ("day", day, person.runs_per_day, person.usd_per_day),
@@ -179,7 +179,7 @@ def check_quota(db: SqlConnection, usd: float | None, *, raised: RunRow | None =
         runs, spent = db.execute(
             "SELECT count(*), coalesce(sum(usd), 0) FROM runs"
             " WHERE owner = ? AND parent IS NULL AND created >= ? AND number <> ?",
-            (somebody.name, begun.timestamp(), raised.number if raised else 0),
+            (user.name, begun.timestamp(), raised.number if raised else 0),
         ).fetchone()
         if most_runs is not None and raised is None and runs >= most_runs:
             raise MassgenError("quota_reached", f"you have used your quota of {most_runs} runs this {span} (UTC)")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
-from massgen_mcp.people import OPERATOR, owner_asking
+from massgen_mcp.people import OPERATOR, User
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, unknown_run
@@ -33,10 +33,10 @@ TURN = "turn, number"
 """The order in which runs of the same credentials begin."""
 
 
-def existing(db: SqlConnection, run_id: str) -> RunRow:
-    """Raises `MassgenError` unknown_run, also for a run of somebody else than the person who asks."""
+def existing(db: SqlConnection, run_id: str, user: User | None) -> RunRow:
+    """Raises `MassgenError` unknown_run, also for a run that isn't this user's; None may see every run."""
     row = one(db, "run_id = ?", run_id)
-    if row is None or owner_asking() not in (None, row.owner):
+    if row is None or (user is not None and user.name != row.owner):
         raise unknown_run(run_id)
     return row
 
@@ -105,11 +105,11 @@ def check_here(row: RunRow) -> None:
         raise MassgenError("invalid_action", f"run {row.run_id} was {row.moved}")
 
 
-def note(db: SqlConnection, row: RunRow, action: str) -> None:
-    """What the person who asks has done to a run, or the operator to a person's run."""
-    somebody = owner_asking()
-    if somebody is not None or row.owner:
-        entry = (time.time(), somebody or OPERATOR, action, row.run_id)
+def note(db: SqlConnection, row: RunRow, action: str, user: User | None) -> None:
+    """Enter into the audit log what a user has done to a run, or the operator to a person's run."""
+    if user is not None or row.owner:
+        name = user.name if user is not None else ""
+        entry = (time.time(), name or OPERATOR, action, row.run_id)
         db.execute("INSERT INTO audit (at, person, action, run_id) VALUES (?, ?, ?, ?)", entry)
 
 

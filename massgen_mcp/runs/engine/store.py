@@ -6,10 +6,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
-from massgen_mcp.people import owner_asking
+from massgen_mcp.people import User
 from massgen_mcp.request.build import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
@@ -50,11 +51,23 @@ class RunStore:
     A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
     many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
 
-    While a person asks (`people.asking`) there are no runs but his own for whatever looks runs up.
+    A user sees no runs but their own; without a user every run is there (`as_user`).
     """
 
-    def __init__(self, database: SqlDatabase) -> None:
+    def __init__(self, database: SqlDatabase, user: User | None = None) -> None:
         self._database = database
+        self._user = user
+
+    def as_user(self, user: User | None) -> Self:
+        """Return the store as this user sees it; None: with every run."""
+        return type(self)(self._database, user)
+
+    @property
+    def _owner(self) -> str | None:
+        return None if self._user is None else self._user.name
+
+    def _existing(self, db: SqlConnection, run_id: str) -> RunRow:
+        return sql.existing(db, run_id, self._user)
 
     def close(self) -> None:
         self._database.close()
@@ -82,12 +95,12 @@ class RunStore:
                 check_session(db, run, leaving=earlier)
             if run.parent is None:
                 check_queue(db, max_queued)
-                check_quota(db, run.usd)
+                check_quota(db, self._user, run.usd)
             sql.insert(db, run, state="queued", created=time.time())
             if run.admitted:
                 self._hand_out(db, run.run_id)
-            row = sql.existing(db, run.run_id)
-            sql.note(db, row, "start")
+            row = self._existing(db, run.run_id)
+            sql.note(db, row, "start", self._user)
             return Added(row, replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
@@ -129,7 +142,7 @@ class RunStore:
     def get(self, run_id: str) -> RunRow:
         """Raises `MassgenError` unknown_run."""
         with self._database.reading() as db:
-            return sql.existing(db, run_id)
+            return self._existing(db, run_id)
 
     def recent(
         self,
@@ -143,7 +156,7 @@ class RunStore:
         """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen. The name
         of a session means one of whoever asks.
         """
-        owner = owner_asking()
+        owner = self._owner
         with self._database.reading() as db:
             return sql.every(
                 db,
@@ -166,7 +179,7 @@ class RunStore:
             " AND (?3 IS NULL OR owner = ?3) ORDER BY number DESC"
         )
         with self._database.reading() as db:
-            return sql.every(db, condition, len(beginning), beginning, owner_asking())
+            return sql.every(db, condition, len(beginning), beginning, self._owner)
 
     def ahead(self, row: RunRow) -> int:
         """How many runs that came before this one wait for a runner, too."""
@@ -176,7 +189,7 @@ class RunStore:
                 return 0
             before = "turn < (SELECT turn FROM runs WHERE number = ?1) AND (?2 IS NULL OR owner = ?2)"
             waiting = f"{sql.WAITING} AND {sql.NEEDS_A_PLACE} AND {others} AND {before}"
-            return sql.count(db, waiting, row.number, owner_asking())
+            return sql.count(db, waiting, row.number, self._owner)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
         """Those of these ids that are runs, expired ones included."""
@@ -185,13 +198,13 @@ class RunStore:
                 "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?1))"
                 " AND (?2 IS NULL OR owner = ?2)"
             )
-            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)), owner_asking()))}
+            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)), self._owner))}
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
         """Ids of at most `limit` runs that begin so."""
         with self._database.reading() as db:
             query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?1) = ?2 AND (?4 IS NULL OR owner = ?4) LIMIT ?3"
-            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit, owner_asking()))]
+            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit, self._owner))]
 
     # -- what runners do ------------------------------------------------------------------------------------------
 
@@ -260,7 +273,7 @@ class RunStore:
         )
         db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
         self._cancel_nested(db, run_id)
-        keep_digests(db, {sql.existing(db, run_id).number: digest_of(end)})
+        keep_digests(db, {self._existing(db, run_id).number: digest_of(end)})
 
     def ended(
         self,
@@ -283,7 +296,7 @@ class RunStore:
             " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) AND (? IS NULL OR owner = ?)"
             " ORDER BY number DESC LIMIT ?"
         )
-        among, owner = (None if run_ids is None else json.dumps([*run_ids])), owner_asking()
+        among, owner = (None if run_ids is None else json.dumps([*run_ids])), self._owner
         chosen = (*sql.ENDED, among, among, since, since, config, config, owner, owner, newest or sys.maxsize)
         marks: dict[int, dict[str, Mark]] = {}
         with self._database.reading() as db:
@@ -310,8 +323,8 @@ class RunStore:
         outlives the run's results, without its note.
         """
         with self._database.transaction() as db:
-            row = sql.existing(db, run_id)
-            sql.note(db, row, "mark")
+            row = self._existing(db, run_id)
+            sql.note(db, row, "mark", self._user)
             set_mark(db, row.number, agent, mark)
 
     def admit(self, run_id: str) -> None:
@@ -385,13 +398,13 @@ class RunStore:
         in it. Returns the row after that. Raises `MassgenError` invalid_action for one that was moved, as `adopt`.
         """
         with self._database.transaction() as db:
-            row = sql.existing(db, run_id)
+            row = self._existing(db, run_id)
             sql.check_here(row)
             if action == "raise_budget" and row.parent is None:
-                check_quota(db, float(message), raised=row)
+                check_quota(db, self._user, float(message), raised=row)
                 db.execute("UPDATE runs SET usd = ? WHERE number = ?", (float(message), row.number))
             if action != "admit":
-                sql.note(db, row, action)
+                sql.note(db, row, action, self._user)
             return self._want(db, row, action, message)
 
     def _want(self, db: SqlConnection, row: RunRow, action: Wish, message: str = "") -> RunRow:
@@ -408,7 +421,7 @@ class RunStore:
                 "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
                 (row.run_id, action, message, now),
             )
-        return sql.existing(db, row.run_id)
+        return self._existing(db, row.run_id)
 
     def _cancel_nested(self, db: SqlConnection, run_id: str) -> None:
         """Nobody reads any more what the runs nested in this one come to."""
@@ -420,10 +433,10 @@ class RunStore:
         `MassgenError` session_busy.
         """
         with self._database.transaction() as db:
-            row = sql.existing(db, run_id)
+            row = self._existing(db, run_id)
             sql.check_here(row)
             check_alone(db, run_id)
-            sql.note(db, row, "resume")
+            sql.note(db, row, "resume", self._user)
             db.execute(
                 "UPDATE runs SET fingerprint = ?, foreground = 0, held_back_by = NULL"
                 " WHERE run_id = ? AND state = 'interrupted'",
@@ -434,7 +447,7 @@ class RunStore:
     def accept(self, run_id: str, fingerprint: str) -> None:
         """Give a run that a person accepted the credentials with which it may be executed."""
         with self._database.transaction() as db:
-            sql.note(db, sql.existing(db, run_id), "accept")
+            sql.note(db, self._existing(db, run_id), "accept", self._user)
             db.execute("UPDATE runs SET fingerprint = ? WHERE run_id = ?", (fingerprint, run_id))
 
     def move_out(self, run_id: str, where: str) -> None:
@@ -443,15 +456,15 @@ class RunStore:
         that is no runner.
         """
         with self._database.transaction() as db:
-            going_on = [row for row in family(db, run_id) if row.state in sql.BUSY]
+            going_on = [row for row in family(db, run_id, self._user) if row.state in sql.BUSY]
             for row in going_on:
                 if row.foreground and row.state == "running":
                     message = (
                         f"another process (massgen or Python) is executing run {row.run_id}; end that process first"
                     )
                     raise MassgenError("invalid_action", message)
-            if not sql.existing(db, run_id).moved:
-                sql.note(db, sql.existing(db, run_id), "export")
+            if not self._existing(db, run_id).moved:
+                sql.note(db, self._existing(db, run_id), "export", self._user)
             for row in going_on:
                 db.execute(
                     "UPDATE runs SET kept = 'moved', held_back_by = ?,"
@@ -464,7 +477,7 @@ class RunStore:
         that were marked as moved.
         """
         with self._database.transaction() as db:
-            marked = [row for row in family(db, run_id) if row.moved]
+            marked = [row for row in family(db, run_id, self._user) if row.moved]
             for row in marked:
                 db.execute("UPDATE runs SET kept = 'all', held_back_by = NULL WHERE number = ?", (row.number,))
                 if row.state == "interrupted" and not row.foreground and row.admitted:
@@ -474,14 +487,14 @@ class RunStore:
     def family(self, run_id: str) -> list[RunRow]:
         """The run, and all that are nested in it, outer ones first."""
         with self._database.reading() as db:
-            return family(db, run_id)
+            return family(db, run_id, self._user)
 
     def note(self, run_id: str, action: str) -> None:
         """Remember for good that whoever asks has done this to a run, if he is a person or the run is a person's.
         What the other methods here do is noted by them.
         """
         with self._database.transaction() as db:
-            sql.note(db, sql.existing(db, run_id), action)
+            sql.note(db, self._existing(db, run_id), action, self._user)
 
     def audit(self, *, person: str | None, run_id: str | None, limit: int) -> list[AuditEntry]:
         """What was done, newest first, by this person and to this run; None: by any, to any."""
@@ -490,7 +503,7 @@ class RunStore:
             " AND (?2 IS NULL OR run_id = ?2) AND (?4 IS NULL OR person = ?4) ORDER BY number DESC LIMIT ?3"
         )
         with self._database.reading() as db:
-            return [AuditEntry(*row) for row in db.execute(query, (person, run_id, limit, owner_asking()))]
+            return [AuditEntry(*row) for row in db.execute(query, (person, run_id, limit, self._owner))]
 
     def figures(self) -> list[StateFigures]:
         """How many runs there are in each state in which there is one."""
@@ -499,7 +512,7 @@ class RunStore:
             " WHERE parent IS NULL AND kept != 'moved' AND (?1 IS NULL OR owner = ?1) GROUP BY state ORDER BY state"
         )
         with self._database.reading() as db:
-            return [StateFigures(*row) for row in db.execute(query, (owner_asking(),))]
+            return [StateFigures(*row) for row in db.execute(query, (self._owner,))]
 
     # -- retention ------------------------------------------------------------------------------------------------
 
@@ -576,7 +589,7 @@ class RunStore:
                 _enter(db, one, known)
                 self._fence(db, one.run.run_id)
                 entered.append(one.run.run_id)
-            for row in (sql.existing(db, run_id) for run_id in entered):
+            for row in (self._existing(db, run_id) for run_id in entered):
                 if row.busy and row.admitted:
                     self._hand_out(db, row.run_id)
             return entered
@@ -639,7 +652,7 @@ def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
         places = ", ".join(f"{name} = ?" for name in columns)
         db.execute(f"UPDATE runs SET {places} WHERE number = ?", (*columns.values(), known.number))
         db.execute("DELETE FROM controls WHERE run_id = ?", (known.run_id,))
-    row = sql.existing(db, lost.run.run_id)
+    row = sql.existing(db, lost.run.run_id, None)
     for agent, mark in lost.marks.items():
         set_mark(db, row.number, agent, mark)
     if not over:
@@ -650,9 +663,9 @@ def _enter(db: SqlConnection, lost: LostRun, known: RunRow | None) -> None:
             )
 
 
-def family(db: SqlConnection, run_id: str) -> list[RunRow]:
+def family(db: SqlConnection, run_id: str, user: User | None) -> list[RunRow]:
     """See `RunStore.family`."""
-    found = [sql.existing(db, run_id)]
+    found = [sql.existing(db, run_id, user)]
     for row in found:
         found += sql.every(db, "parent = ? ORDER BY number", row.run_id)
     return found

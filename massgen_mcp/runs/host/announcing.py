@@ -19,10 +19,10 @@ from pathlib import Path
 
 import anyio
 
-from massgen_mcp.certificates import trusted
+from massgen_mcp.config.access.connections import open_client
 from massgen_mcp.config.loader import config_places, load_notify
 from massgen_mcp.config.providers.addresses import is_safe_url
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import BadVariable, MassgenError
 from massgen_mcp.home import WEBHOOK_SECRET_VARIABLE, WEBHOOKS_VARIABLE
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import cost_of
@@ -71,7 +71,11 @@ class Webhooks:
         import httpx2  # no runner starts with it
 
         fault = ""
-        async with httpx2.AsyncClient(verify=trusted(), follow_redirects=False, timeout=TRY_SECONDS) as http:
+        try:
+            client = open_client(url, timeout=TRY_SECONDS)
+        except BadVariable as error:
+            return str(error)
+        async with client as http:
             for pause in (0.0, *PAUSES):
                 await anyio.sleep(pause)
                 try:

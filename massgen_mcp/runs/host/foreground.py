@@ -117,7 +117,7 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
     engine = local_engine(home)
     cleanup.callback(engine.close)
     service = RunService(engine, environ)
-    sessions = service.sessions
+    sessions = service.access.sessions
     outer = enclosing(engine, environ)
     frozen = frozen_request(request, outer, environ)
     fingerprint, run_id = identity(frozen.config, environ, home), new_run_id()

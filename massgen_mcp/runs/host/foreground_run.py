@@ -66,14 +66,18 @@ class ForegroundRun:
         return self.executor.stored is not None
 
     async def usual_time(self) -> str:
-        """See `RunService.usual_time`."""
-        return await self.executor.stored.service.usual_time(self.run_id) if self.executor.stored is not None else ""
+        """See `RunOutcomes.describe_usual_time`."""
+        return (
+            await self.executor.stored.service.outcomes.describe_usual_time(self.run_id)
+            if self.executor.stored is not None
+            else ""
+        )
 
     async def usual_runs(self, request: RunRequest) -> Usual | None:
-        """See `RunService.usual_runs`."""
+        """See `RunOutcomes.find_usual_runs`."""
         if self.executor.stored is None:
             return None
-        return await self.executor.stored.service.usual_runs(request.source, request.config)
+        return await self.executor.stored.service.outcomes.find_usual_runs(request.source, request.config)
 
     def view(self, run: RunState) -> RunView:
         """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""
@@ -229,7 +233,7 @@ class ForegroundRun:
         if self.session is not None and self.session.exist:
             with suppress(MassgenError):
                 if self.executor.stored is not None:
-                    sessions = self.executor.stored.service.sessions
+                    sessions = self.executor.stored.service.access.sessions
                     self.session.complete(sessions.runs(self.session.session_id), sessions.look)
                 else:
                     self.session.keep(self.directory, snapshot)

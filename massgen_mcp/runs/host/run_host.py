@@ -419,7 +419,7 @@ class NestedRunHost:
         )
 
     async def begin(self, run_id: str) -> None:
-        view = await self._service.look(run_id)
+        view = await self._service.watcher.get_run(run_id)
         if not view.row.admitted:
             await anyio.to_thread.run_sync(self._engine.store.admit, run_id)
         fingerprint = self._dispatch.identity(view.directory.read_request().config)
@@ -432,10 +432,10 @@ class NestedRunHost:
         await anyio.to_thread.run_sync(self._engine.store.end, run_id, ended)
 
     async def look(self, run_id: str) -> RunState:
-        return (await self._service.look(run_id)).snapshot
+        return (await self._service.watcher.get_run(run_id)).snapshot
 
     async def wait(self, run_id: str, seconds: float) -> RunState:
-        return (await self._service.wait(run_id, until="terminal", seconds=seconds, cursor=None)).snapshot
+        return (await self._service.watcher.wait(run_id, until="terminal", seconds=seconds, cursor=None)).snapshot
 
     async def cancel(self, run_id: str) -> None:
         await self._service.control(run_id, "cancel")

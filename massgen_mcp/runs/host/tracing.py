@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from massgen_mcp import __version__
+from massgen_mcp.config.providers.addresses import is_this_machine
 from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.threads import abandonable, imported
@@ -88,7 +89,13 @@ def _provider(endpoint: str) -> "TracerProvider":
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    session = None
+    if is_this_machine(endpoint):
+        import requests  # the exporter's own client
+
+        session = requests.Session()
+        session.trust_env = False  # a collector of this machine is never asked through a proxy
     resource = Resource.create({"service.name": "massgen-mcp", "service.version": __version__})
     provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, session=session)))
     return provider

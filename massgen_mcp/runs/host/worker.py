@@ -189,7 +189,7 @@ class Worker:
     async def _finish(self, run_id: str) -> None:
         """Write the last files of a run that has ended if its worker was lost just then."""
         with suppress(MassgenError):
-            view = await self._service.look(run_id)
+            view = await self._service.watcher.get_run(run_id)
             if view.snapshot.end is not None and not view.directory.report.exists():
                 await self._executor.execute(_EndedRun(self, view.row, LAST_EPOCH))
 

@@ -17,8 +17,8 @@ LEFT_RUNS = PROJECT_FILES / "left_runs"
 BACKGROUND_RUNS = PROJECT_FILES / "background_runs"
 IGNORES = PROJECT_FILES / ".gitignore"
 IGNORED = """\
-# Written by massgen with its first run here: these hold your questions, the answers, and copies of files, which are
-# for nobody else. config.yaml, the team of this project, is yours to commit.
+# massgen wrote this file. The directories below contain your questions, answers and copies of your files, so
+# keep them private. You can commit config.yaml, the team of this project.
 /massgen_logs/
 /sessions/
 /chat_history

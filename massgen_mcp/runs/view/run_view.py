@@ -209,19 +209,18 @@ class RunWatch:
 class KeptWatches:
     """The watches of runs that go on, so that a look reads only what is new; at most `most`. From any thread."""
 
-    def __init__(self, make: Callable[[str], RunWatch], most: int) -> None:
-        self._make = make
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._watches: OrderedDict[str, RunWatch] = OrderedDict()
+        self._watches: OrderedDict[tuple[str | None, str], RunWatch] = OrderedDict()
         self._changing = Lock()
 
-    def of(self, run_id: str) -> RunWatch:
-        """Raises `MassgenError` unknown_run for what cannot be an id."""
+    def get(self, key: tuple[str | None, str], make: Callable[[], RunWatch]) -> RunWatch:
+        """Return the watch of a user and a run. Raises as `make`."""
         with self._changing:
-            watch = self._watches.pop(run_id, None)
+            watch = self._watches.pop(key, None)
             if watch is None or watch.over:
-                watch = self._make(run_id)  # read anew: its files may be mended, moved or deleted
-            self._watches[run_id] = watch
+                watch = make()  # read anew: its files may be mended, moved or deleted
+            self._watches[key] = watch
             while len(self._watches) > self._most:
                 self._watches.popitem(last=False)
         return watch

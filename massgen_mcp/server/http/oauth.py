@@ -22,9 +22,9 @@ import httpx2
 import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
-from massgen_mcp.certificates import trusted
+from massgen_mcp.config.access.connections import open_client
 from massgen_mcp.config.providers.addresses import is_safe_url
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import BadVariable, MassgenError
 from massgen_mcp.server.http.tokens import TokensUnknowable
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -184,9 +184,8 @@ class _Signed:
         return None
 
     async def _fetch(self) -> None:
-        async with _client() as http:
-            url = self._settings.jwks or await _published(http, self._settings.issuer, "jwks_uri")
-            document = await _document(http, url)
+        url = self._settings.jwks or await _published(self._settings.issuer, "jwks_uri")
+        document = await _document(url)
         try:
             self._keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(document)}
         except jwt.PyJWTError as error:
@@ -207,10 +206,10 @@ class _Asked:
         known = self._answers.get(digest)
         if known is not None and time.monotonic() - known[0] < ANSWER_SECONDS:
             return known[1]
-        async with self._asking, _client() as http:
+        async with self._asking:
             url = self._settings.introspection or ""
             form = {"token": token, "token_type_hint": "access_token"}
-            document = await _document(http, url, form=form, client=self._settings.client)
+            document = await _document(url, form=form, client=self._settings.client)
         claims = document if document.get("active") is True else None
         self._answers.pop(digest, None)
         self._answers[digest] = (time.monotonic(), claims)
@@ -241,8 +240,8 @@ class SignIn:
 
     async def address(self, secret: str) -> str:
         """Where the browser with this secret is sent to sign in. Raises `TokensUnknowable`."""
-        async with self._asking, _client() as http:
-            where = await _published(http, self.issuer, "authorization_endpoint")
+        async with self._asking:
+            where = await _published(self.issuer, "authorization_endpoint")
         asked = {
             "response_type": "code",
             "client_id": self._client[0],
@@ -272,10 +271,10 @@ class SignIn:
             "client_id": self._client[0],
             "code_verifier": _derived(secret, "verifier"),
         }
-        async with self._asking, _client() as http:
-            where = await _published(http, self.issuer, "token_endpoint")
+        async with self._asking:
+            where = await _published(self.issuer, "token_endpoint")
             client, fine = self._client if self._client[1] else None, (HTTP_OK, HTTP_REFUSED)
-            reply = await _document(http, where, form=form, client=client, fine=fine)
+            reply = await _document(where, form=form, client=client, fine=fine)
         if not isinstance(token := reply.get("id_token"), str):
             raise SignInRefused(
                 f"{self.host} didn't confirm this sign-in. Each sign-in works only once: sign in again."
@@ -320,7 +319,7 @@ def _base64(value: bytes) -> str:
     return urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
-async def _published(http: httpx2.AsyncClient, issuer: str, name: str) -> str:
+async def _published(issuer: str, name: str) -> str:
     """The address that the issuer's metadata have under `name` (RFC 8414, OpenID Connect Discovery)."""
     parts = urlsplit(issuer)
     base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
@@ -329,7 +328,7 @@ async def _published(http: httpx2.AsyncClient, issuer: str, name: str) -> str:
         f"{base}{path}/.well-known/openid-configuration",
     ):
         try:
-            document = await _document(http, url)
+            document = await _document(url)
         except TokensUnknowable:
             continue
         where = document.get(name)
@@ -338,12 +337,7 @@ async def _published(http: httpx2.AsyncClient, issuer: str, name: str) -> str:
     raise TokensUnknowable(f"{issuer} doesn't publish its {name}")
 
 
-def _client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(verify=trusted(), timeout=ASKED_SECONDS, follow_redirects=False)
-
-
 async def _document(
-    http: httpx2.AsyncClient,
     url: str,
     *,
     form: Mapping[str, str] | None = None,
@@ -353,12 +347,15 @@ async def _document(
     """The JSON object at `url`. Raises `TokensUnknowable`, also for a status that is not `fine`."""
     try:
         with anyio.fail_after(ASKED_SECONDS):
-            reply = await (
-                http.post(url, data=form, auth=client or httpx2.USE_CLIENT_DEFAULT) if form else http.get(url)
-            )
+            async with open_client(url, timeout=ASKED_SECONDS) as http:
+                reply = await (
+                    http.post(url, data=form, auth=client or httpx2.USE_CLIENT_DEFAULT) if form else http.get(url)
+                )
         if reply.status_code not in fine or len(reply.content) > MAX_DOCUMENT:
             raise TokensUnknowable(f"{url} answered {reply.status_code}")
         document = json.loads(reply.content)
+    except BadVariable as error:
+        raise TokensUnknowable(f"{url} cannot be asked: {error}") from error
     except (httpx2.HTTPError, TimeoutError, ValueError) as error:
         raise TokensUnknowable(f"{url} cannot be asked: {type(error).__name__}") from error
     if not isinstance(document, dict):

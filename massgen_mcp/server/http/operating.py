@@ -3,14 +3,15 @@
 import json
 import time
 from collections import Counter
+from functools import partial
 
+import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import asked_by, is_guest
-from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.access import RunAccess
 
 READY, METRICS = "/readyz", "/metrics"
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -19,15 +20,14 @@ TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 class Operating:
     """Of one server. `replies`: how many it has given, by status."""
 
-    def __init__(self, service: RunService) -> None:
-        self._service = service
+    def __init__(self, access: RunAccess) -> None:
+        self._access, self._engine = access, access.whole_engine
         self.replies: Counter[int] = Counter()
 
     async def ready(self) -> Response:
         """Says to everybody whether the store of runs can be used, and no more."""
         try:
-            with asked_by(None):
-                await self._service.recent(limit=1)
+            await anyio.to_thread.run_sync(partial(self._engine.store.recent, limit=1))
         except MassgenError:
             return PlainTextResponse("cannot use the run store", 503)
         return PlainTextResponse("ready")
@@ -35,10 +35,9 @@ class Operating:
     async def metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
         """For the operator alone; of everybody's runs together."""
         response: Response = PlainTextResponse("Not Found", 404)
-        if not is_guest() and Request(scope).method == "GET":
-            with asked_by(None):
-                figures = await self._service.figures()
-                limits = await self._service.limits_in_use()
+        if not self._access.is_guest and Request(scope).method == "GET":
+            figures = await anyio.to_thread.run_sync(self._engine.store.figures)
+            limits = await anyio.to_thread.run_sync(self._engine.limits_in_use)
             held, most = Counter[str](), Counter[str]()
             for address, name, part, whole, _ in limits:  # those of several keys together
                 labels = f"{{address={json.dumps(address)},limit={json.dumps(name)}}}"

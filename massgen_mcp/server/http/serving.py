@@ -107,7 +107,7 @@ async def serve_http(
         tokens = Tokens(
             token.value if token else None, issued, settings.public_url or f"http://{shown}{PATH}", settings.people
         )
-        operating = Operating(built.service)
+        operating = Operating(built.service.access)
         gate = Gate(
             app,
             tokens=tokens,

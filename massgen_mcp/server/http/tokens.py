@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
-from massgen_mcp.people import OPERATOR, Asking, People
+from massgen_mcp.people import OPERATOR, People, User
 
 
 class TokensUnknowable(Exception):
@@ -69,7 +69,7 @@ class Tokens(TokenVerifier):
         access = await self._sessions.verify_token(token) if self._sessions else None
         if access is None and self._issued:
             access = await self._issued.verify_token(token)
-        return access if access is None or self._people is None or self.asking(access) else None
+        return access if access is None or self._people is None or self.find_user(access) else None
 
     def _access(self, token: str, name: str | None) -> AccessToken:
         client = name or OPERATOR
@@ -77,8 +77,8 @@ class Tokens(TokenVerifier):
             token=token, client_id=client, scopes=list(self.scopes), resource=self.resource, subject=name
         )
 
-    def asking(self, access: AccessToken) -> Asking | None:
-        """Who asks with a token that is right; None where nobody is named, or it is not known who that is."""
+    def find_user(self, access: AccessToken) -> User | None:
+        """Return the user of a valid token; None where no people are named, or the token names none of them."""
         if self._people is None:
             return None
         if access.claims is None:  # no authorization server has issued it

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.http import CappedStream
-from massgen_mcp.certificates import trusted
+from massgen_mcp.config.access.connections import open_client
 from massgen_mcp.config.models.config import HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.mcp_streams import TransportStreams
 from massgen_mcp.sandbox import LastWords, LevelName, PipedProgram, Policy, bare, sandboxed
@@ -192,12 +192,12 @@ async def over_http(
     url: str, headers: Mapping[str, str], read_seconds: float, session: HttpSession
 ) -> AsyncGenerator[TransportStreams]:
     """The streams that the SDK's client speaks over. Redirects are followed within the server's origin only."""
-    client = httpx2.AsyncClient(
+    client = open_client(
+        url,
+        own_server=True,
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=read_seconds),
-        transport=httpx2.AsyncHTTPTransport(verify=trusted()),
-        event_hooks={"response": [_guard, session.watch]},
-        trust_env=False,
+        hooks={"response": [_guard, session.watch]},
     )
     async with client, streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams:
         yield streams

@@ -1,4 +1,6 @@
-"""Writes which files of ours are on the call stack at each hand-over of a run; for processes that a test starts."""
+"""Writes which files of ours are on the call stack at each hand-over of a run, and how many are entered between some of
+them; for processes that a test starts.
+"""
 
 import os
 import sys
@@ -16,16 +18,39 @@ HANDED_OVER = {
     ("backends/scripted.py", "stream"),
     ("runs/engine/event_log.py", "record"),
     ("run_state/state.py", "apply"),
-    ("runs/view/run_view.py", "of"),
+    ("runs/watcher.py", "read_run"),
     ("server/results/result.py", "result"),
 }
 BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}
 """What is above them on the stack is the MCP server, which is the same for all tools."""
+WALKS = {
+    "start": ("server/tools.py", ("runs/engine/store.py", "add")),
+    "model": ("runs/host/runner.py", ("backends/scripted.py", "stream")),
+}
+"""The file in which each begins, and the function with which it ends."""
+entered: dict[str, dict[str, None]] = {}
+"""Files in which a function was called, by walk."""
 out = os.open(os.environ["MASSGEN_TEST_WAY"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
+def walk(file: str, function: str) -> None:
+    """Note the file for the walks that have begun, and write those that end here."""
+    for name, (begin, end) in list(WALKS.items()):
+        if file == begin:
+            entered.setdefault(name, {})
+        if name in entered:
+            entered[name][file] = None
+            if (file, function) == end:
+                os.write(out, f"walk:{name} {' '.join(entered[name])}\n".encode())
+                del WALKS[name], entered[name]
+
+
 def told(frame: FrameType | None, event: str, _: object) -> None:
-    if frame is not None and event == "call" and name_of(frame) in HANDED_OVER:
+    if event != "call" or frame is None or (called := name_of(frame)) is None:
+        return
+    if frame.f_code.co_name != "<module>":
+        walk(*called)
+    if called in HANDED_OVER:
         above: list[str] = []
         whole = False
         while frame is not None and not whole:

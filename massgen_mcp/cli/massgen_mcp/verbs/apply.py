@@ -16,9 +16,7 @@ VERB = Ways(
     "Merge the diff from `massgen result --view diff` by hand, remove the files in the way, or apply only other "
     "files with --paths.",
 )
-UNDO = Ways(
-    "To apply the changes, leave --dry-run out.", "Remove whatever blocks these files, or restore them by hand."
-)
+UNDO = Ways("To apply the changes, leave --dry-run out.", "Remove the files in the way, or restore these by hand.")
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -26,7 +24,7 @@ async def run(options: argparse.Namespace) -> int:
         run_id = await find_run_to_change(service, options, "undo" if options.undo else "apply")
 
         async def done(agent: str | None, branch: str | None, *, dry_run: bool) -> Applied:
-            application = await service.apply(
+            application = await service.applier.apply(
                 run_id,
                 dry_run=dry_run,
                 agent=agent,
@@ -39,7 +37,7 @@ async def run(options: argparse.Namespace) -> int:
 
         wanted: list[tuple[str | None, str | None]] = [(options.agent, options.branch)]
         if options.all:
-            wanted = [*_attempts((await service.look(run_id)).snapshot, options.branch)] or wanted
+            wanted = [*_attempts((await service.watcher.get_run(run_id)).snapshot, options.branch)] or wanted
             for agent, branch in wanted:
                 await done(agent, branch, dry_run=True)  # a name that cannot be taken is refused before any is
         outcomes = [await done(agent, branch, dry_run=options.dry_run) for agent, branch in wanted]

@@ -3,6 +3,9 @@
 import argparse
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
+
+import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.named_runs import find_run_to_read
@@ -14,7 +17,8 @@ from massgen_mcp.server.results.reply import as_json
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = options.run and await find_run_to_read(service, options.run)
-        entries = await service.audit(person=options.person, run_id=run_id, limit=options.limit)
+        read = partial(service.access.engine.store.audit, person=options.person, run_id=run_id, limit=options.limit)
+        entries = await anyio.to_thread.run_sync(read)
     if options.json:
         print_line(as_json({"entries": [asdict(entry) for entry in entries]}))
         return EXIT_OK

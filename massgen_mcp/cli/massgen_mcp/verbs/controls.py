@@ -47,12 +47,12 @@ async def _control(
         else:
             view = await service.control(run_id, action, message, value)
         if action == "cancel":
-            view = await service.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
+            view = await service.watcher.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
     if options.json:
         print_line(controlled(view, action).as_json())
     else:
         taken_up = action == "resume" and view.state == "interrupted"
-        print_line(f"{run_id}: {'it continues in the background now' if taken_up else view.state}")
+        print_line(f"{run_id}: {'the run continues in the background' if taken_up else view.state}")
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
 
 
@@ -87,11 +87,11 @@ async def mark_run(options: argparse.Namespace) -> int:
     verdict = None if options.undo else options.verdict
     with run_service() as service:
         run_id = await find_run_to_change(service, options, "mark")
-        await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
+        await service.outcomes.mark(run_id, verdict, agent=options.agent, note=options.note or "")
     if options.json:
         marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
         print_line(as_json({name: value for name, value in marked.items() if value is not None}))
     else:
         whose = f"{options.agent} of {run_id}" if options.agent else run_id
-        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'not marked any more'}")
+        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'removed the mark'}")
     return EXIT_OK

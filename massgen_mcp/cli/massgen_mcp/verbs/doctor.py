@@ -23,6 +23,7 @@ from massgen_mcp.request.team import NamedTeam
 from massgen_mcp.runs.doctor.adapters import check_adapter, find_adapter
 from massgen_mcp.runs.doctor.checks import check_all
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_checks, server_checks
+from massgen_mcp.runs.doctor.connections import check_connections
 from massgen_mcp.runs.doctor.members import check_members
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.host.setting_up import try_checks
@@ -91,6 +92,7 @@ async def _check_all(options: argparse.Namespace) -> Sequence[DoctorCheck]:
     return [
         *rebuilt,
         *check_all(engine, os.environ),
+        *await check_connections(Path.cwd(), os.environ),
         *await _shared(),
         *await check_members(Path.cwd(), os.environ),
         *await sandbox_checks(),

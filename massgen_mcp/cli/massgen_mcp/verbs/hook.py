@@ -186,7 +186,7 @@ async def _news(service: "RunService", awaited: AwaitedRuns, run_id: str) -> lis
     from massgen_mcp.server import results
 
     try:
-        view = await service.wait(run_id, until="terminal", seconds=float("inf"), cursor=None)
+        view = await service.watcher.wait(run_id, until="terminal", seconds=float("inf"), cursor=None)
     except MassgenError as error:
         if error.code in ("unknown_run", "expired"):
             awaited.forget(run_id)

@@ -23,14 +23,14 @@ async def export_run(options: argparse.Namespace) -> int:
         target = OutputFile((options.to or Path(f"{run_id}.tar.gz")).absolute(), "--output")
         target.check()
         signal.signal(signal.SIGTERM, _interrupt)
-        moved = await service.move_out(run_id, target.path)
+        moved = await service.upkeep.move_out(run_id, target.path)
     return _say(moved, f"{'moved' if moved.moved else 'copied'} to {moved.file}", as_json=options.json)
 
 
 async def import_run(options: argparse.Namespace) -> int:
     with run_service() as service:
         accepts = partial(is_trusted, options.trust)
-        moved = await service.move_in(
+        moved = await service.upkeep.move_in(
             options.file.absolute(), options.owner, accepts, back=options.back, is_only_import=options.yes
         )
         if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):

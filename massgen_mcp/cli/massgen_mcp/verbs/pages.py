@@ -30,8 +30,8 @@ async def write_report(options: argparse.Namespace) -> int:
     if output is not None:
         output.check()
     with run_service() as service:
-        view = await service.look(await find_run_to_read(service, options.run_id))
-        html = report(await service.page(view, redacted=options.redact))
+        view = await service.watcher.get_run(await find_run_to_read(service, options.run_id))
+        html = report(await service.pages.draw(view, redacted=options.redact))
     own = view.directory.report
     place = own.with_stem(f"{own.stem}-redacted") if options.redact else own
     target, write = (output.path, output.write) if output else (place, partial(replace_file, place))
@@ -50,7 +50,7 @@ async def _open(options: argparse.Namespace, page: Path | None) -> int:
 async def show_statistics(options: argparse.Namespace) -> int:
     output = _statistics_file(options)
     with run_service() as service:
-        statistics = await service.statistics(
+        statistics = await service.outcomes.sum_up(
             StatisticsFilter(options.since, options.config, options.team, options.model)
         )
     if output is not None:

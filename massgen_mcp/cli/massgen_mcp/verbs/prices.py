@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from massgen_mcp.certificates import trusted
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.access.connections import open_client
 from massgen_mcp.config.providers.addresses import is_safe_url
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
@@ -84,7 +84,7 @@ async def _fetch(url: str) -> bytes:
     try:
         with anyio.fail_after(FETCH_SECONDS):
             async with (
-                httpx2.AsyncClient(verify=trusted(), timeout=FETCH_SECONDS, follow_redirects=False) as client,
+                open_client(url, timeout=FETCH_SECONDS) as client,
                 client.stream("GET", url) as response,
             ):
                 response.raise_for_status()

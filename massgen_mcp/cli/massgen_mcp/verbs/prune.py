@@ -15,10 +15,10 @@ async def run(options: argparse.Namespace) -> int:
     older_than = None if options.older_than is None else options.older_than * DAY
     with run_service() as service:
         if options.run_ids:
-            found = [await service.find(run_id, to_change=True) for run_id in options.run_ids]
-            pruned = await service.prune_named(found, dry_run=options.dry_run)
+            found = [await service.watcher.find_run_id(run_id, to_change=True) for run_id in options.run_ids]
+            pruned = await service.upkeep.prune_named(found, dry_run=options.dry_run)
         else:
-            pruned = await service.prune(dry_run=options.dry_run, older_than=older_than)
+            pruned = await service.upkeep.prune(dry_run=options.dry_run, older_than=older_than)
     if options.json:
         failed = [{"run_id": run_id, "cause": cause} for run_id, cause in pruned.failed]
         removed = [asdict(one) for one in pruned.removed]

@@ -20,7 +20,7 @@ from massgen_mcp.views.ending import RemainingFiles
 async def show_result(options: argparse.Namespace) -> int:
     what = "agent" if options.agent and options.view is None else options.view or "summary"
     with run_service() as service:
-        view = await service.look(await find_run_to_read(service, options.run_id))
+        view = await service.watcher.get_run(await find_run_to_read(service, options.run_id))
         found = results.whole_result(view, what, options.agent)
         if options.json:
             print_line(results.render_result(view, found))

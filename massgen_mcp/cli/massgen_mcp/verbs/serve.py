@@ -12,7 +12,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import PEOPLE_VARIABLE, STORE_VARIABLE, find_home
-from massgen_mcp.people import NOBODY, People, asked_by
+from massgen_mcp.people import ANONYMOUS, People, act_as, current_user
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import open_engine
@@ -31,13 +31,13 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     """
     home = find_home(os.environ)
     start_log(home.path, as_json=options.log_format == "json")
-    service = RunService(open_engine(home, os.environ), os.environ)
+    service = RunService(open_engine(home, os.environ), os.environ, current_user)
 
     asking = anyio.Lock()
     silent = dict[tuple[str, str | None], float]()
 
     async def look_before(team: Team) -> str | None:
-        if service.pool is not None:
+        if service.access.engine.pool is not None:
             return None  # its models are asked on another machine
         from massgen_mcp.runs.doctor.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
 
@@ -58,7 +58,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
 
         settings = replace(http_settings(options, os.environ), people=people, as_json=options.log_format == "json")
         async with AsyncExitStack() as stack:
-            stack.enter_context(asked_by(NOBODY if people else None))  # until a token says who it is
+            stack.enter_context(act_as(ANONYMOUS if people else None))  # until a token says who it is
             beside = None
             if options.pages:
                 from massgen_mcp.web.app import api  # no other server needs them

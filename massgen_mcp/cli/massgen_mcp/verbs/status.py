@@ -33,7 +33,7 @@ async def list_runs(options: argparse.Namespace) -> int:
     if options.sessions:
         return show_sessions(Path.cwd(), as_json=options.json)
     with run_service() as service:
-        views = await service.recent(
+        views = await service.watcher.list_runs(
             state=options.state, session_id=options.session, since=options.since, limit=options.limit
         )
     if options.json:

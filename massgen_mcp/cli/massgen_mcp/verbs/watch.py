@@ -32,7 +32,7 @@ from massgen_mcp.views.plain_text import preview
 
 async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> int:
     """As `massgen` shows a run; with its answer, when it has ended."""
-    terminal, display, usual_time = None, Sentences(print_line), await service.usual_time(run_id)
+    terminal, display, usual_time = None, Sentences(print_line), await service.outcomes.describe_usual_time(run_id)
     if not plain:
         from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
         from massgen_mcp.cli.live.view import LiveView
@@ -43,7 +43,10 @@ async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> i
     watched: _Watched | None = None
     followed = False
     try:
-        async with anyio.create_task_group() as tasks, aclosing(service.follow(run_id, past_questions=True)) as news:
+        async with (
+            anyio.create_task_group() as tasks,
+            aclosing(service.watcher.follow(run_id, past_questions=True)) as news,
+        ):
             async for view, records in news:
                 if watched is None:
                     watched = _Watched(service, view, tasks, display)
@@ -130,9 +133,9 @@ async def _show(service: RunService, run_id: str, options: argparse.Namespace) -
         return await _show_lines(service, run_id, as_json=options.json)
     if options.verb == "wait":
         seconds = math.inf if options.timeout is None else options.timeout
-        view = await service.wait(run_id, until="terminal", seconds=seconds, cursor=None)
+        view = await service.watcher.wait(run_id, until="terminal", seconds=seconds, cursor=None)
     else:
-        view = await service.look(run_id)
+        view = await service.watcher.get_run(run_id)
     if options.json:
         print_line(results.status(view).as_json())
     else:
@@ -142,7 +145,7 @@ async def _show(service: RunService, run_id: str, options: argparse.Namespace) -
 
 async def _show_lines(service: RunService, run_id: str, *, as_json: bool) -> int:
     code = EXIT_OK
-    async with aclosing(service.follow(run_id, text=as_json)) as news:
+    async with aclosing(service.watcher.follow(run_id, text=as_json)) as news:
         async for view, records in news:
             code = exit_of_run(view)
             for record in records:

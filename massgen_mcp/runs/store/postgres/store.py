@@ -6,8 +6,10 @@ A run waits, or goes on, only together with a job: what makes it wait defers the
 import json
 import time
 from collections.abc import Collection
+from typing import Self
 
 from massgen_mcp.events.record import JOURNAL_VERSION
+from massgen_mcp.people import User
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunRow, sql
 from massgen_mcp.runs.engine.connection import SqlConnection
@@ -28,12 +30,15 @@ LIVE_JOB = "EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = run_id AND sta
 class ClusterStore(RunStore):
     """See `RunStore`. A run's `fingerprint` is the pool of workers that it is for."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        super().__init__(database)
+    def __init__(self, database: PostgresDatabase, user: User | None = None) -> None:
+        super().__init__(database, user)
         self.database = database
 
+    def as_user(self, user: User | None) -> Self:
+        return type(self)(self.database, user)
+
     def _hand_out(self, db: SqlConnection, run_id: str) -> None:
-        row = sql.existing(db, run_id)
+        row = sql.existing(db, run_id, None)
         outer = row.parent and sql.one(db, "run_id = ?", row.parent)
         queue = f"{outer.fingerprint}{NESTED}" if outer else row.fingerprint
         job = "ROW(?1, ?2, (SELECT -turn FROM runs WHERE run_id = ?3), ?3, NULL, CAST(?4 AS jsonb), NULL)"

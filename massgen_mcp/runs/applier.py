@@ -1,0 +1,68 @@
+"""A run's changes, brought into the directories that the run was given, and taken back."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio.to_thread
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.access import RunAccess
+from massgen_mcp.runs.patches.application import Application, application_fields
+from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
+from massgen_mcp.runs.view.run_view import RunView
+from massgen_mcp.runs.view.status_file import note_application
+from massgen_mcp.runs.watcher import RunWatcher
+from massgen_mcp.threads import in_thread
+
+
+class PatchApplier:
+    """Applies changes of the runs that the current user may see."""
+
+    def __init__(self, access: RunAccess, watcher: RunWatcher) -> None:
+        self._access, self._watcher = access, watcher
+
+    async def apply(
+        self,
+        run_id: str,
+        *,
+        dry_run: bool,
+        agent: str | None = None,
+        paths: Sequence[str] = (),
+        branch: str | None = None,
+        undo: bool = False,
+        directory: Path | None = None,
+    ) -> Application:
+        """Bring what the winner changed, or `agent`, into the directories that the run was given with `write`, put it
+        on a new branch, or take back what was brought in last (see `runs.patches.applying`). `directory`: what stands
+        for the run's only one here.
+
+        Raises `MassgenError` unknown_run, expired, not_finished, invalid_arguments, invalid_action, run_damaged,
+        disk_full, store_unavailable.
+        """
+        view = await self._watcher.get_run(run_id)
+
+        def apply_patch() -> Application:
+            home = self._access.engine.home
+            if not dry_run:
+                self._access.engine.store.note(view.row.run_id, "undo" if undo else "apply")
+            ways = {"dry_run": dry_run, "undo": undo}
+            made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
+            if not dry_run and agent is None:
+                note_application(view.directory, view.snapshot, application_fields(made))
+            if made.state in ("applied", "undone") and not dry_run and view.directory.report.exists():
+                from massgen_mcp.runs.view.reporting import write_report  # no server starts with it
+
+                with suppress(MassgenError, OSError):  # its page says so; without one nothing is worse
+                    write_report(view.directory, view.snapshot, self._access.get_files, self._access.environ)
+            return made
+
+        return await anyio.to_thread.run_sync(apply_patch)
+
+    @in_thread
+    def read_texts(self, view: RunView, planned: Application) -> list[ChangedText]:
+        """Return what the files that an apply changes hold before and after; those that are no text, or too long, are
+        left out. Raises `MassgenError` store_unavailable, run_damaged.
+        """
+        made = RunPatch.of(view.row.run_id, view.directory, view.snapshot.best_changes)
+        return [] if made is None else made.texts(planned)
