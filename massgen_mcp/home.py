@@ -194,7 +194,7 @@ def find_usual_path(place: Callable[[], Path]) -> Path:
     try:
         return place()
     except RuntimeError:
-        message = f"user {os.getuid()} has no home directory; set HOME to a directory that it may write to"
+        message = f"user {os.getuid()} has no home directory; set HOME to a writable directory"
         raise MassgenError("invalid_arguments", message) from None
 
 

@@ -75,7 +75,7 @@ class _Looking:
         if not self._held.is_on_same_file_system(parent or "."):
             return f"{parent} is on another file system"
         if self._held.is_mounted(parent or "."):
-            return f"{parent} is mounted from elsewhere"
+            return f"{parent} is a mount point of another file system"
         if self._held.is_on_read_only_file_system(parent or "."):
             return "is on a read-only file system"
         return "" if _writable(found) else f"{parent or 'the directory'} is read-only"
@@ -96,7 +96,7 @@ class _Looking:
         if not _writable(found):
             return "is read-only"
         if self._held.is_mounted(step.path):
-            return "is mounted from elsewhere"
+            return "is a mount point of another file system"
         replaced = step.new is not None and step.new.mode != LINK
         return self._held.not_kept(step.path) if replaced else ""
 

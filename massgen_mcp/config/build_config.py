@@ -94,7 +94,10 @@ def _provider_models(num_agents: int, models: list[str], backends: list[str]) ->
             "config_invalid", f"{named} models or backends are too many for {num_agents} agents; name fewer"
         )
     if len(models) > 1 and len(backends) > 1 and len(models) != len(backends):
-        raise MassgenError("config_invalid", f"{len(models)} models and {len(backends)} backends; name one per agent")
+        raise MassgenError(
+            "config_invalid",
+            f"{len(models)} models and {len(backends)} backends don't match; name one of each per agent",
+        )
     return [_choice(models, backends, place) for place in range(num_agents)]
 
 

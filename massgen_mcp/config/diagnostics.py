@@ -64,7 +64,7 @@ _SECTIONS: Mapping[str, Place] = {
     "orchestrator.coordination": ("orchestrator", "coordination"),
     "timeout_settings": ("timeout_settings",),
     "budget": ("budget",),
-    "an entry of agents": ("agents", 0),
+    "an entry under agents": ("agents", 0),
     "backend of an agent": ("agents", 0, "backend", "openai"),
 }
 """Where keys stand that people write elsewhere: words, and a location as of pydantic."""
@@ -186,7 +186,7 @@ def _expectation(kind: str, message: str, context: Mapping[str, object], place: 
     if kind == "literal_error":
         return f"expected {context.get('expected')}"
     if kind == "string_pattern_mismatch":
-        return _BY_KEY.get(str(place[-1]), "not in the expected form")
+        return _BY_KEY.get(str(place[-1]), "it has an unexpected format")
     if kind in ("too_short", "too_long"):
         bound = (
             f"at least {context.get('min_length')}" if kind == "too_short" else f"at most {context.get('max_length')}"

@@ -72,7 +72,7 @@ def show_key(key: str) -> str:
     return key if re.fullmatch(r"[\w.-]{1,60}", key, re.ASCII) else ascii(key[:60])
 
 
-_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 _HINTS = {
     "cannot start any token": "indent with spaces, not tabs, and quote text that starts with a special character",
@@ -98,7 +98,7 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
 def _checked_text(text: str | bytes, reader: "_Reader") -> str:
     """The text without its byte order mark; refused when it is too long or holds what no text file holds."""
     if len(text) > MAX_BYTES:
-        reader.refuse(1, f"a config has at most {MAX_BYTES // 1024} KiB")
+        reader.refuse(1, f"a config can have at most {MAX_BYTES // 1024} KiB")
     try:
         encoded = text if isinstance(text, bytes) else text.encode()
         decoded = encoded.decode()
@@ -107,7 +107,7 @@ def _checked_text(text: str | bytes, reader: "_Reader") -> str:
         newlines = before.count(b"\n") if isinstance(before, bytes) else before.count("\n")
         reader.refuse(newlines + 1, "not UTF-8 text; save the file as UTF-8")
     if len(encoded) > MAX_BYTES:
-        reader.refuse(1, f"a config has at most {MAX_BYTES // 1024} KiB")
+        reader.refuse(1, f"a config can have at most {MAX_BYTES // 1024} KiB")
     decoded = decoded.removeprefix("\ufeff")
     if found := re.search("^ *\xa0", decoded, re.MULTILINE):
         reader.refuse(decoded.count("\n", 0, found.start()) + 1, "a non-breaking space; indent with normal spaces")
@@ -168,7 +168,7 @@ class _Reader:
     def _take_node(self, event: yaml.NodeEvent, line: int) -> None:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            self.refuse(line, f"a config has at most {MAX_NODES:,} values")
+            self.refuse(line, f"a config can have at most {MAX_NODES:,} values")
         if event.anchor is not None:
             self.refuse(line, "anchors (&name) aren't supported; repeat the value instead")
         if getattr(event, "tag", None) is not None:
@@ -226,7 +226,7 @@ class _Reader:
             return _BOOLEANS[text]
         if _INTEGER.fullmatch(text):
             if len(text) > MAX_DIGITS:
-                self.refuse(line, f"a number has at most {MAX_DIGITS} digits; quote it if it is text")
+                self.refuse(line, f"a number can have at most {MAX_DIGITS} digits; quote it if it is text")
             return int(text, 0)
         if _FLOAT.fullmatch(text):
             number = float(text)

@@ -43,7 +43,7 @@ OFFERS = {
     LEAVE: ("Leave my files unchanged", "reject_once"),
 }
 WAYS = Ways(
-    "Allow it in the editor.", "Prompt again, or apply it by hand: `massgen result --view diff` shows the changes."
+    "Allow it in the editor.", "Prompt again, or apply the changes by hand: `massgen result --view diff` shows them."
 )
 
 

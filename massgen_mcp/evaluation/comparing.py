@@ -311,4 +311,4 @@ def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
         name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
     }
     best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
-    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen afterwards; as it answers first")
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen afterwards; only first answers")

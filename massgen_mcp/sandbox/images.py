@@ -90,7 +90,7 @@ async def _run(script: str, source: Path, place: Path) -> bytes:
             output = (output + chunk)[:MAX_OUTPUT_BYTES]
         ended = await process.wait()
     if ended.reason != "exited" or ended.code != 0:
-        why = output.decode(errors="replace").strip()[-300:] or ended.message or f"ended by its bound of {ended.reason}"
+        why = output.decode(errors="replace").strip()[-300:] or ended.message or f"limit of {ended.reason}"
         raise ImageRefused(f"cannot unpack it: {why}")
     return output
 

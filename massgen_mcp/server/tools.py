@@ -50,7 +50,7 @@ FOUND = {
     "root cause, stuck, architecture decision",
 }
 """Claude Code loads the first tool of a delegation without a search, unless a person switched that off."""
-FINDS_RESULT = {SEARCH_HINT: "result, answer, votes of the team"}
+FINDS_RESULT = {SEARCH_HINT: "what did the team say"}
 FINDS_CONTROL = {SEARCH_HINT: "cancel it, stop"}
 DRY_RUN_SECONDS = 45.0
 """For all checks of a dry run together."""

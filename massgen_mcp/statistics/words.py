@@ -36,7 +36,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     yield f"{clock(figures.seconds)} of work; median duration {clock(figures.median_seconds)}"
     if figures.first_answer.of:
         yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"
-        yield f"the first vote decided {share_text(figures.first_ballot, 'votes')}"
+        yield f"the first vote was decisive in {share_text(figures.first_ballot, 'votes')}"
     yield from _teams(statistics)
     yield from _model_table(statistics)
     yield from _agreement(statistics)

@@ -166,10 +166,10 @@ def hindered(outcome: CheckOutcome) -> str:
 
 
 HINDRANCES: dict[CheckObstacle, str] = {
-    "program_missing": "a program is missing",
+    "program_missing": "a program isn't installed",
     "no_network": "it has no network",
     "read_only": "it writes to a read-only place",
-    "no_toolchain": "a toolchain is missing",
+    "no_toolchain": "a toolchain isn't installed",
     "not_permitted": "the sandbox doesn't permit it",
 }
 

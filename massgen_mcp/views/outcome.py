@@ -89,7 +89,7 @@ def _describe_lone_answer(run: RunState, outcome: Literal["single", "single_surv
         case "single":
             return ""
         case "single_survivor":
-            return f"only {run.author} was left of {counted(len(run.agents), 'agent')}"
+            return f"only {run.author} remained of {counted(len(run.agents), 'agent')}"
         case "unfinished":
             return f"no agent answered; these are the unfinished files of {run.author}"
 

@@ -153,7 +153,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = "you asked to finish with the existing answers"
             return Sentence(text, record="finish_requested", live="notice")
         case CallerMessage():
-            return Sentence("message to the team", event.message, record="asker_message", live="notice")
+            return Sentence("your message to the team", event.message, record="asker_message", live="notice")
         case InputRequired():
             text = f"needs a decision ({_spaced(event.kind)})"
             return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
@@ -162,7 +162,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.text, record="input_given", live="notice")
         case NestedRunStarted():
             caps = _sum(event.max_usd, event.max_tokens)
-            text = f"starts the nested run {event.run_id} ({event.source}; at most {caps})"
+            text = f"starts nested run {event.run_id} ({event.source}; at most {caps})"
             return Sentence(text, event.question, record="nested_run_started", live="busy")
         case NestedRunEnded():
             spent = event.spent
@@ -182,7 +182,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(f"the budget is now {dollars(event.max_usd)}", record="budget_raised", live="notice")
         case ReservationExceeded():
             used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
-            return Sentence(f"{event.call_id} used {used}, more than the {reserved} reserved for it", level="WARNING")
+            return Sentence(f"{event.call_id} used {used}, more than the reserved {reserved}", level="WARNING")
         case ModelCallStarted():
             repeated = ", repeated after its process ended" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
@@ -226,7 +226,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"round {event.round} starts; sees {_ballot(event.ballot)}"
             return Sentence(text, record="context_received")
         case MessagesShown():
-            return Sentence("reads the message to the team", level="DEBUG")
+            return Sentence("reads your message to the team", level="DEBUG")
         case BallotChanged():
             return Sentence(f"now sees {_ballot(event.ballot)}", record="update_injected")
         case ConversationShortened():
@@ -306,7 +306,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
 _WHY_OPENED: Mapping[StageReason, str] = {
     "tied": "the votes are tied",
     "still_tied": "the run-off is tied again",
-    "differ": "the answers' files differ",
+    "differ": "the files of the answers differ",
     "few_answers": "there are too few answers to test",
     "no_sandbox": "no sandbox is available for tests",
     "no_tests": "no agent wrote a test",

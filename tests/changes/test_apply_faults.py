@@ -64,7 +64,10 @@ def test_directories_of_a_containers_image_are_removed_where_nothing_is_left_in_
     assert in_a_container(tmp_path).splitlines() == [
         "applied; byte-identical: False; left []",
         "nothing was changed: person/docs: Invalid cross-device link; byte-identical: True; left ['src/deep', 'docs']",
-        "conflicts ['person/lines.txt: is mounted from elsewhere', 'person/src/a.txt: src is mounted from elsewhere']",
+        (
+            "conflicts ['person/lines.txt: is a mount point of another file system', 'person/src/a.txt: src is a "
+            "mount point of another file system']"
+        ),
     ]
 
 

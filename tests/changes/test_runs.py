@@ -270,8 +270,8 @@ async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says
     (taken,) = ended.of(BaseTaken)
     assert taken.tree is None
     assert taken.refused == (
-        "context/folder can only be read: git is not installed; version 2.38 or newer is needed to work on files",
-        "context/alone.txt can only be read: it is a single file; to let agents change it, name its directory",
+        "context/folder is read-only: git is not installed; version 2.38 or newer is needed to work on files",
+        "context/alone.txt is read-only: it is a single file; to let agents change it, name its directory",
     )
     assert [one.result for one in ended.of(ToolFinished)] == ["n\n", "alone\n"]
 
@@ -286,5 +286,5 @@ async def test_a_directory_to_change_that_cannot_be_copied_ends_the_run_before_a
     ended = await run_team(tmp_path, team([{"answer": "done"}], orchestrator={"context_paths": paths}))
     (failed,) = ended.of(RunFailed)
     assert failed.reason == "config_invalid"
-    assert f"{folder} cannot be copied, so agents could change nothing there: git is not installed" in failed.message
+    assert f"cannot copy {folder}, so agents couldn't change anything there: git is not installed" in failed.message
     assert not ended.of(ModelCallStarted)

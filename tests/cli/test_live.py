@@ -184,8 +184,8 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
             other.type("s")
             other.wait_for("To the team: ▏")
             other.type("Mind the rests\r")
-            other.wait_for("message to the team: Mind the rests")
-            window.wait_for("message to the team: Mind the rests")
+            other.wait_for("your message to the team: Mind the rests")
+            window.wait_for("your message to the team: Mind the rests")
             other.type("\x03")
             assert other.leave() == STOPPED
             assert "The run continues" in other.everything
@@ -373,7 +373,7 @@ def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -
         window.type("Mind the rests\x7f\x7f")
         window.wait_for("To the team: Mind the res▏")
         window.type("\r")
-        window.wait_for("message to the team: Mind the res", "s say")
+        window.wait_for("your message to the team: Mind the res", "s say")
         window.type("s\x1b")
         window.wait_for("s say", absent="To the team")
         window.type("\x03")

@@ -174,7 +174,7 @@ MISTAKES = {
     "typo beside its place": config("agents: [{temprature: 1}]", "write temperature under backend of an agent"),
     "paths at the top": config(f"{TEAM}context_paths: []", "unknown key; write context_paths under orchestrator"),
     "timeout at the top": config(f"{TEAM}timeout: 9", "write orchestrator_timeout_seconds under timeout_settings"),
-    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry of agents"),
+    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry under agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
     "personas": config(f"{TEAM}enable_personas: true", "enable_personas: no model .* invents personas"),

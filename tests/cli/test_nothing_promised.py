@@ -230,7 +230,7 @@ def test_a_directory_to_be_read_that_cannot_be_copied_is_named(
     settings = {"context_paths": [{"path": str(project)}]}
     said = massgen(mode, "--config", home.config("r", agent("a", {"answer": "42"}), orchestrator=settings), "What?")
     assert said.code == 0
-    assert "context/project can only be read" in said.all
+    assert "context/project is read-only" in said.all
 
 
 # -- what is left of a run ----------

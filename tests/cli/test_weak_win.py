@@ -50,7 +50,7 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             2,
             None,
             ["nobody_left"],
-            "only ada was left of 3 agents; no agent was left to review the answer",
+            "only ada remained of 3 agents; no agent was left to review the answer",
             "No agent voted or reviewed this answer: it is only ada's.",
         ),
         (

@@ -82,7 +82,7 @@ timeout_setting: {}
         "unknown key; did you mean 'model'?",
         "unknown key; did you mean 'system_message'?",
         "unknown key; did you mean 'answer'?",
-        "a script step has exactly one of: answer, vote, say, call, fail, hang",
+        "a script step needs exactly one of: answer, vote, say, call, fail, hang",
         f"expected a mapping, such as {ENTRY}",
         "expected true or false",
         "expected greater than or equal to 1",
@@ -343,7 +343,7 @@ def test_what_an_agent_says_of_its_commands_goes_before_what_follows_from_its_to
     )
     assert config.commands_of(config.agents[0]).blocked == ("rm ",)
     (problem,) = problems("agent:\n  backend: {type: scripted, commands: false}\n  commands: {enabled: true}\n")
-    assert problem == "team.yaml:2: agent.backend.commands: written twice for this agent; leave one out"
+    assert problem == "team.yaml:2: agent.backend.commands: listed twice for this agent; leave one out"
 
 
 def test_a_directory_to_work_on_is_only_read_where_a_path_says_so(tmp_path: Path) -> None:
@@ -390,10 +390,10 @@ def test_a_dictionary_is_a_config_too() -> None:
         ({"agents": [{"backend": object()}]}, "config_dict: agents[0].backend: expected plain data, not object"),
         ({1: 2}, "config_dict: config: a key must be text, not int"),
         ({"agents": float("nan")}, "config_dict: agents: expected a finite number"),
-        ({"agents": 10**5000}, "config_dict: agents: a number has at most"),
+        ({"agents": 10**5000}, "config_dict: agents: a number can have at most"),
         ({"agents": "\ud800"}, "config_dict: agents: not UTF-8 text"),
-        ({"agents": "x" * 300_000}, "config_dict: config: a config has at most 256 KiB"),
-        ({"agents": list(range(30_000))}, "config_dict: config: a config has at most 20,000 values"),
+        ({"agents": "x" * 300_000}, "config_dict: config: a config can have at most 256 KiB"),
+        ({"agents": list(range(30_000))}, "config_dict: config: a config can have at most 20,000 values"),
     ],
 )
 def test_a_dictionary_is_held_to_the_rules_of_a_file(data: dict[str, object], message: str) -> None:
@@ -406,7 +406,7 @@ def test_a_dictionary_is_held_to_the_rules_of_a_file(data: dict[str, object], me
 def test_a_dictionary_that_contains_itself_is_refused() -> None:
     data: dict[str, object] = {}
     data["agents"] = [data]
-    with pytest.raises(MassgenError, match="nested deeper than"):
+    with pytest.raises(MassgenError, match="nested more than"):
         loader.config_from_data(data, "config_dict")
 
 

@@ -71,7 +71,7 @@ def test_ordinary_programs_read_the_file(exported: tuple[Path, Stored]) -> None:
 def test_a_file_that_was_cut_short_is_refused(exported: tuple[Path, Stored], part: float) -> None:
     file, there = exported
     file.write_bytes(file.read_bytes()[: int(file.stat().st_size * part)])
-    refused(there, file, "this file cannot be imported")
+    refused(there, file, "cannot import this file")
 
 
 def test_a_file_without_its_end_is_refused(exported: tuple[Path, Stored]) -> None:
@@ -104,7 +104,7 @@ def test_a_bit_that_fell_over_is_noticed(exported: tuple[Path, Stored]) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(bytes(content))
-    refused(there, file, "this file cannot be imported")
+    refused(there, file, "cannot import this file")
 
 
 def changed_manifest(key: str, value: object) -> Callable[[Members, str], None]:
@@ -178,6 +178,6 @@ def test_what_is_no_file_of_ours_is_refused(exported: tuple[Path, Stored]) -> No
     file, there = exported
     for content in (b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(bytes(10240))):
         file.write_bytes(content)
-        refused(there, file, "this file cannot be imported")
-    refused(there, file.parent, "cannot be imported")
+        refused(there, file, "cannot import this file")
+    refused(there, file.parent, "cannot import")
     refused(there, file.with_name("none"), "No such file")

@@ -141,7 +141,7 @@ async def test_what_each_agent_was_shown_is_told_ballot_by_ballot(browser: Brows
     ended = await disagreeing(tmp_path)
     with browser.tab(ended.directory.report) as tab:
         text = tab.text()
-    shown = text[text.lower().index("what each agent was shown") :]
+    shown = text[text.lower().index("what each agent saw") :]
     assert "Round 1: the question, no answers" in shown
     (ballot, *_) = [sent.ballot for sent in ended.of(RoundStarted, "agent_c") if sent.ballot]
     for entry in ballot:
@@ -208,7 +208,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     looked = "looked at the prices\nRan {} tests in 0.1s"
     shown = [looked.format(before - 1), beside, warning, "On the unchanged files:", looked.format(before)]
     assert "\n".join(shown) in re.sub("\n+", "\n", told)
-    assert "The final files, by bo" in told
+    assert "Final files, by bo" in told
     assert sorted({kind for kind, *_ in lanes}) == ["bad", "pass"]
     assert [what for _, what, _ in lanes].count("Unchanged files") == 2
     assert len({place for *_, place in lanes}) == 3, "the base, ada's and bo's"

@@ -102,4 +102,4 @@ async def test_config_is_another_name_of_team(home: TempHome) -> None:
             planned = await call(client, "start_run", question="q", dry_run=True, **named)
             assert planned["source"] == "scripted"
         code, told = await expect_error(client, "start_run", question="q", config="scripted", team="local_server")
-        assert (code, "give `team` alone" in told) == ("invalid_arguments", True)
+        assert (code, "pass only `team`" in told) == ("invalid_arguments", True)

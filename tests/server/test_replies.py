@@ -304,9 +304,9 @@ def started_id(home: TempHome, place: int) -> str:
 @pytest.mark.parametrize(
     ("client_name", "told"),
     [
-        ("claude-code", ["the environment that Claude Code starts in", "restart Claude Code"]),
+        ("claude-code", ["the environment of Claude Code", "restart Claude Code"]),
         ("codex-mcp-client", ["~/.codex/config.toml", "`env_vars`", "restart Codex"]),
-        ("some-editor", ["`env` of this server's entry", "restart the client"]),
+        ("some-editor", ["under `env` in this server's entry", "restart the client"]),
     ],
 )
 async def test_a_missing_key_says_where_this_client_takes_it(home: TempHome, client_name: str, told: list[str]) -> None:
@@ -333,7 +333,7 @@ async def test_a_missing_key_of_a_server_over_http_belongs_where_that_is_started
         for mode in MODES:
             async with server.client(mode) as client:
                 _, message = await expect_error(client, "start_run", question="q", config="two_providers")
-                assert "`massgen-mcp --transport http` is started" in message
+                assert "the environment of `massgen-mcp --transport http`" in message
 
 
 async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:

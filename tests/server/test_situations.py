@@ -165,7 +165,7 @@ SITUATIONS = [
     ),
     Situation(
         tokens_run_out_first,
-        ["reached at 0 tokens of max_tokens 1,000", "Start a new run with a larger max_tokens."],
+        ["reached its budget: 0 tokens of max_tokens 1,000", "Start a new run with a larger max_tokens."],
         ["larger max_usd"],
     ),
     Situation(

@@ -454,7 +454,7 @@ async def test_without_config_models_and_keys_the_ways_out_are_named(home: TempH
         code, message = await expect_error(client, "start_run", question="q")
     assert code == "no_default_team"
     assert all(way in message for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "scripted"))
-    assert "`env` of this server's entry" in message
+    assert "under `env` in this server's entry" in message
     assert "restart the client" in message
 
 

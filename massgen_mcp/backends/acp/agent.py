@@ -286,7 +286,7 @@ class AcpAgent(CliAgent):
         if not isinstance(error, AgentRefused):
             return super().fault(error)
         if error.code == _LOGIN_NEEDED:
-            how = "log in with the CLI itself" if self._config.login == "own" else "the CLI rejected the key"
+            how = "log in with the CLI" if self._config.login == "own" else "the CLI rejected the key"
             return self._failed("auth", f"isn't logged in: {how}: {error}")
         message = str(error).lower()
         for words, reason in _REFUSALS.items():

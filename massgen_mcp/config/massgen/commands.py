@@ -135,7 +135,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     (f"`{SWITCH}: true`", "the agent's `commands: {enabled: true}`, in a [sandbox](commands.md)"),
     (f"`{MODE}: local`, `srt`", "`sandbox: auto`: every command runs in a sandbox, without a network by default"),
     (f"`{MODE}: docker`", f"`sandbox: docker`; the default image is `{DEFAULT_IMAGE}`"),
-    (f"`{_OF_DOCKER}image`", "`image`; a path (also as `oci:PATH`, `docker-archive:PATH`) is `image_archive`"),
+    (f"`{_OF_DOCKER}image`", "`image`; for a path (also `oci:PATH`, `docker-archive:PATH`), use `image_archive`"),
     (f"`{_OF_DOCKER}memory_limit: 2g`, `{_OF_DOCKER}cpu_limit: 2`", "`max_memory_mb: 2048`, `max_cpus: 2`"),
     (f"`{_OF_DOCKER}network_mode: bridge`", "`open_network: true`; `none` is the default, and massgen refuses `host`"),
     ("`command_line_allowed_commands`, `command_line_blocked_commands`", "`allowed`, `blocked`"),

@@ -129,7 +129,7 @@ class ScriptStep(Settings, frozen=True):
     def _exactly_one_action(self) -> "ScriptStep":
         chosen = [name for name in ("answer", "vote", "say", "call", "fail") if getattr(self, name) is not None]
         if len(chosen) + self.hang != 1:
-            raise ValueError("a script step has exactly one of: answer, vote, say, call, fail, hang")
+            raise ValueError("a script step needs exactly one of: answer, vote, say, call, fail, hang")
         return self
 
 

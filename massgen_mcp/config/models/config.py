@@ -254,7 +254,7 @@ class Config(Settings, frozen=True):
         if self.all_commands and not self.orchestrator.enable_filesystem:
             raise ValueError("commands need the agents' workspaces, but enable_filesystem is false")
         if forbidden := [one.id for one in self.agents if one.custom_tools and not self.commands_of(one).enabled]:
-            raise ValueError(f"custom_tools run as commands, but commands is false for {', '.join(forbidden)}")
+            raise ValueError(f"custom_tools run as commands, but commands are disabled for {', '.join(forbidden)}")
         return self
 
     @model_validator(mode="after")

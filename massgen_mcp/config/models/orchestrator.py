@@ -15,16 +15,14 @@ DEFAULT_SKILLS = ".agent/skills"
 
 def _inside(path: str) -> str:
     if path.startswith(("/", "~")) or not {"", ".", ".."}.isdisjoint(path.split("/")):
-        raise ValueError("a path below the directory, such as target or web/dist")
+        raise ValueError("expected a path inside the directory, such as target or web/dist")
     return path
 
 
 def _nameable(path: str) -> str:
     """As agents are shown it, and may name it."""
     if any(unicodedata.category(character) == "Cc" for character in path) or "\\" in PurePath(path).name:
-        raise ValueError(
-            "a path with control characters or a backslash cannot be shown to agents; give it another name"
-        )
+        raise ValueError("massgen can't show agents a path with control characters or a backslash; rename it")
     return path
 
 

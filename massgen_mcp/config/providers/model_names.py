@@ -66,7 +66,7 @@ def _suggest(name: str | None) -> str:
 def _meant(model: str) -> str:
     """What was most likely meant, as words that end in a blank; nothing where none is near."""
     if model in provider_names():
-        return f"it is a provider: --backend {model}, or "
+        return f"it is a provider: use --backend {model}, or "
     strong = (row.strong_model for row in PROVIDERS if row.strong_model)
     if fitting := [name for name in strong if model.lower() in name.split("-")]:
         return f"did you mean {fitting[0]}? Else "

@@ -25,7 +25,7 @@ addEventListener('message', ({source, data}) => {
   } else if (data.id !== undefined && data.id !== null) {
     if (data.method === 'ui/resource-teardown') leave();
     send(data.method === 'ping' || data.method === 'ui/resource-teardown' ? {id: data.id, result: {}}
-      : {id: data.id, error: {code: -32601, message: 'this page can't do that'}});
+      : {id: data.id, error: {code: -32601, message: 'this page can\'t do that'}});
   } else if (told[data.method]) told[data.method](data.params || {});
 });
 const told = {
@@ -146,7 +146,7 @@ function raise() {
 const sure = (question, label, action) => () => [question, button(label, () => act(action))];
 // The actions of a run that this page offers: the button of each, and what is asked before it is done.
 const OFFERED = {
-  answer: ['Answer', () => write('answer', 'Answer to the run's question')],
+  answer: ['Answer', () => write('answer', 'Answer to the run\'s question')],
   steer: ['Message', () => write('steer', 'Message for all agents')],
   raise_budget: ['Raise the budget', raise],
   finish_now: ['Finish now', sure('Decide now with the existing answers?', 'Finish now', 'finish_now')],
@@ -161,11 +161,11 @@ async function act(action, more) {
     pause = FAST;
     look();
   } catch (error) {
-    say(`That didn't work: ${error.message}`, true);
+    say(`That didn\'t work: ${error.message}`, true);
   }
 }
 const mode = wanted => request('ui/request-display-mode', {mode: wanted})
-  .then(got => settle({displayMode: got.mode}), error => say(`The host can't show it this way: ${error.message}`, true));
+  .then(got => settle({displayMode: got.mode}), error => say(`The host can\'t show it this way: ${error.message}`, true));
 document.addEventListener('click', event => {
   const link = event.target.closest('a[href]');
   if (!link) return;
@@ -201,7 +201,7 @@ new ResizeObserver(measure).observe(root);
 async function begin() {
   frame.className = 'app';
   frame.replaceChildren(notice, bar, place);
-  if (parent === window) return say('An MCP host shows the run here. Without an MCP host, open report.html in the run's directory.');
+  if (parent === window) return say('An MCP host shows the run here. Without an MCP host, open report.html in the run\'s directory.');
   say('Waiting for the run…');
   const appCapabilities = {availableDisplayModes: ['inline', 'fullscreen']};
   const got = await request('ui/initialize', {protocolVersion: '2026-01-26', appInfo: {name: 'massgen-run', version: '1'}, appCapabilities});
@@ -211,4 +211,4 @@ async function begin() {
   measure();
   look();
 }
-begin().catch(error => say(`The host doesn't accept this page: ${error.message}`));
+begin().catch(error => say(`The host doesn\'t accept this page: ${error.message}`));

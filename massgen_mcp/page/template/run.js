@@ -36,11 +36,11 @@ function pageIn(into) {
     const long = text.length > 4000 || text.split('\n').length > 60;  // what led to it should not lie far below it
     const fold = () => { unfolded = !unfolded; drawAll(); };
     return [
-      run.reason ? section(run.state === 'input_required' ? 'The run's question' : 'Why it ended', h('div', {class: run.ended ? 'bad' : ''}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
+      run.reason ? section(run.state === 'input_required' ? 'The run\'s question' : 'Why it ended', h('div', {class: run.ended ? 'bad' : ''}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
       run.answer || run.ended ? h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
         run.answer ? long ? [h('div', {class: unfolded ? 'unfolded' : 'folded'}, written(run.answer)), h('button', {type: 'button', onclick: fold, 'aria-expanded': String(unfolded)},
           unfolded ? 'Show less of the answer' : 'Show the whole answer')] : written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
-        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. This isn't a final answer.') : null) : null,
+        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. This isn\'t a final answer.') : null) : null,
     ];
   }
 
@@ -135,7 +135,7 @@ function pageIn(into) {
       listed('Changed their minds: ', standing.filter(vote => vote.changed_from), vote => [' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)]),
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
-      rest.length ? drawer(`${count(rest.length, 'vote')} that didn't count in the end`, rest.map(oneVote)) : null);
+      rest.length ? drawer(`${count(rest.length, 'vote')} that didn\'t count in the end`, rest.map(oneVote)) : null);
   }
 
   function sums() {
@@ -220,7 +220,7 @@ function pageIn(into) {
     const failed = checked.checks.filter(check => check.result === 'failed' && !check.flaky && !check.cure).length;
     return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
       : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
-        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks couldn't tell', 'busy');
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks couldn\'t tell', 'busy');
   }
   function onBase(check) {
     const base = run.checks.checked.find(checked => checked.subject === 'base');
@@ -231,7 +231,7 @@ function pageIn(into) {
     return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}, as the check printed${base && base.tests !== null ? `; ${base.tests} on the unchanged files` : ''}`),
       check.flaky ? chip('flaky: both passed and failed on the same files', 'busy') : null,
       check.warnings.map(warning => h('p', {class: 'note'}, 'Warning: ', bdi(warning))),
-      check.cure ? h('p', {class: 'note'}, 'It can't run in this environment. Cure: ', bdi(check.cure)) : null,
+      check.cure ? h('p', {class: 'note'}, 'It can\'t run in this environment. Cure: ', bdi(check.cure)) : null,
       passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
   }
   function checkRows(checked) {
@@ -245,7 +245,7 @@ function pageIn(into) {
   }
   function checks() {
     if (!run.checks) return null;
-    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['The final files, by ', who(checked.agent)] : checked.subject === 'unfinished' ? ['What ', who(checked.agent), ' left unfinished'] : ofAnswer(checked.answer);
+    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['Final files, by ', who(checked.agent)] : checked.subject === 'unfinished' ? ['What ', who(checked.agent), ' left unfinished'] : ofAnswer(checked.answer);
     return section('Checks', h('p', {}, run.checks.policy), run.checks.decided.map(line => h('p', {class: 'note'}, bdi(line))),
       run.checks.checked.map(checked => keyed(`${checked.subject} ${checked.answer} ${checked.agent}`, drawer([subject(checked), verdict(checked) || chip('nothing to check')], checkRows(checked)))));
   }
@@ -272,7 +272,7 @@ function pageIn(into) {
   }
 
   function shown() {
-    return section('What each agent was shown', run.agents.map(agent => {
+    return section('What each agent saw', run.agents.map(agent => {
       const sent = run.shown.filter(one => one.agent === agent.name);
       return sent.length ? keyed(agent.name, drawer([dot(agent.name), who(agent.name), ` · ${count(sent.length, 'time')}`], h('ol', {class: 'events'}, sent.map(one => h('li', {},
         h('span', {class: 'clock'}, at(one.at)), ` ${one.what}`,
@@ -291,7 +291,7 @@ function pageIn(into) {
   function nestedRuns() {
     return section('Nested runs', run.nested.map(nested => keyed(nested.run_id, drawer([h('strong', {}, nested.run_id), ` · ${nested.state}`,
       nested.agent && agents[nested.agent] ? [' · started by ', who(nested.agent)] : null],
-    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not here.')))));
+    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not included.')))));
   }
 
   const about = () => h('footer', {class: 'facts'}, h('span', {}, run.run_id),

@@ -40,7 +40,7 @@ function draw(all, into) {
     figures.money.unknown ? h('p', {class: 'note'}, `${count(figures.money.unknown, 'run')} include calls without a known price, marked by a plus.`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `The cost of ${count(figures.money.estimated, 'run')} is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
-    table('Votes', ['Votes', {wide: 'How often'}], [['The first answer of the winner won', shareOf(figures.first_answer)], ['The first vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));
+    table('Votes', ['Votes', {wide: 'How often'}], [['Winner\'s first answer won', shareOf(figures.first_answer)], ['First vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));
   }
   function days() {
     // Every day from the first to the last, also those without runs; months where there are many.

@@ -97,7 +97,7 @@ function list() {
   function choose() {
     for (const box of rows.querySelectorAll('input')) box.checked = chosen.includes(box.value);
     merge(both, chosen.length < 2 ? [chosen.length ? `Choose a second run to compare with ${chosen[0]}.` : ''].map(text => document.createTextNode(text))
-      : [anchor(`/compare?${new URLSearchParams(chosen.map(id => ['run', id]))}`, 'Compare the two chosen runs')]);
+      : [anchor(`/compare?${new URLSearchParams(chosen.map(id => ['run', id]))}`, 'Compare the two selected runs')]);
   }
   rows.addEventListener('change', event => {
     const id = event.target.value;
@@ -129,7 +129,7 @@ async function against(ids) {
   const note = told(), into = h('div');
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), leave()), h('h1', {}, 'Two runs'), note, into);
   try {
-    if (ids.length !== 2) throw new Refused('Choose two runs in the list.');
+    if (ids.length !== 2) throw new Refused('Select two runs in the list.');
     say(note, 'Reading both …');
     const runs = await Promise.all(ids.map(once));
     say(note, '');
@@ -169,7 +169,7 @@ function start() {
   const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
   const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told(), clis = h('p', {class: 'dim whole'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
-  const decides = h('select', {name: 'decide'}, [['', 'as in the team's config'], ['vote', 'votes'], ['checks', 'by tests that agents write'], ['synthesise', 'by merging all answers']].map(([value, words]) => h('option', {value}, words)));
+  const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'by tests that agents write'], ['synthesise', 'by merging all answers']].map(([value, words]) => h('option', {value}, words)));
   const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from its unapplied changes');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, since the team sees nothing else', 6, true), goOn,
     field('Team', teams, 'broad'), one('config', 'Or your own: path of a YAML file', {}, 'broad'),

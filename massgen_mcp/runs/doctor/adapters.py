@@ -60,7 +60,7 @@ def find_adapter(name: str) -> Rehearsable:
     except ValueError as error:
         raise MassgenError("config_invalid", str(error)) from error
     if not isinstance(found, Rehearsable):
-        raise MassgenError("config_invalid", f"the adapter {name} says nothing of how it is made")
+        raise MassgenError("config_invalid", f"the adapter {name} doesn't define how to create an agent")
     return found
 
 

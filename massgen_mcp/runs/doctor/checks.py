@@ -175,7 +175,7 @@ def _open_files() -> list[DoctorCheck]:
             DoctorCheck(
                 "open files",
                 "warn",
-                f"at most {hard} per process",
+                f"at most {hard} open files per process",
                 f"run `ulimit -n {LOW_OPEN_FILES}` before you start the server",
             )
         ]
@@ -215,7 +215,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
             DoctorCheck(
                 "runs",
                 "warn",
-                f"running for more than a day: {_run_list(long)}",
+                f"these runs have been running for more than a day: {_run_list(long)}",
                 "check it with `massgen status ID`, or cancel it",
             )
         )

@@ -204,4 +204,4 @@ def _manifest(text: bytes) -> Manifest:
 
 
 def _not_importable(why: str) -> MassgenError:
-    return MassgenError("invalid_arguments", f"this file cannot be imported: {why}")
+    return MassgenError("invalid_arguments", f"cannot import this file: {why}")

@@ -240,7 +240,7 @@ def bound(address: str, port: int) -> socket.socket:
         listener.bind((address, port))
     except (OSError, OverflowError) as error:
         listener.close()
-        reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
+        reason = error.strerror if isinstance(error, OSError) else "the highest port is 65535"
         raise MassgenError(
             "invalid_arguments", f"cannot listen on {address}:{port}: {reason}; leave --port out to use a free port"
         ) from error

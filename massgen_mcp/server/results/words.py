@@ -50,7 +50,7 @@ def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
                 return "Nothing more to do."
             if weak and not view.snapshot.work_done.unreviewed:
                 return f"Weak: {weak}; see get_result."
-            alone = "No agent voted for its answer. " if view.snapshot.work_done.unreviewed else ""
+            alone = "No agent voted for this answer. " if view.snapshot.work_done.unreviewed else ""
             return f"{alone}Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
             best = "an answer without a vote" if view.snapshot.work_done.unreviewed else "the best answer so far"

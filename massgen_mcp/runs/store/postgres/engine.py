@@ -264,7 +264,7 @@ class ClusterEngine(Engine):
         try:
             self.files.objects.probe()
         except MassgenError as error:
-            return ("shared files", "fail", str(error), f"see {FILES_VARIABLE} and the keys for it")
+            return ("shared files", "fail", str(error), f"see {FILES_VARIABLE} and its keys")
         return ("shared files", "ok", f"{self.files.objects.url} can be written", "")
 
     def close(self) -> None:
