@@ -95,7 +95,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "If this happens often, check the server's log and memory.",
         ),
         Entry(
-            "… failed … times in a row; massgen tries it again …; last failure: …",
+            "circuit open: … failed … times in a row; massgen tries it again …; last failure: …",
             "massgen pauses calls after repeated failures ([circuit](providers-traffic.md#circuit)).",
             "Fix the cause in the message.",
         ),

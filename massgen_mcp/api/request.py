@@ -277,7 +277,7 @@ def check_types(arguments: Mapping[str, object]) -> None:
                 case {"type": "literal_error", "ctx": {"expected": expected}}:
                     fault = f"to be {expected}"
                 case _:
-                    fault = "it has the wrong type"
+                    fault = "of the wrong type"
             problems.append(f"{name} is {fault}")
     if problems:
         raise MassgenError("invalid_arguments", "; ".join(problems))

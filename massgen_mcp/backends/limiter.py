@@ -425,6 +425,6 @@ class _Circuit:
         reason: DropReason = "unreachable" if self._last and self._last.reason == "unreachable" else "provider_error"
         return BackendError(
             reason,
-            f"{address} failed {self._failures} times in a row; massgen tries it again {again}; last failure: "
-            f"{self._last}",
+            f"circuit open: {address} failed {self._failures} times in a row; massgen tries it again {again}; "
+            f"last failure: {self._last}",
         )

@@ -67,11 +67,7 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
         writable = change.path.split(b"/")[0] in names
         if change.path not in hunks:
             tool = running.get(change.path)
-            named = (
-                f"other programs run it automatically ({tool}); to include it, name the file itself in `paths`"
-                if tool
-                else NOT_NAMED
-            )
+            named = f"it runs by itself ({tool}); to include it, name the file itself in `paths`" if tool else NOT_NAMED
             left_out.append(Obstacle(os.fsdecode(change.path), named if writable else READ_ONLY))
         elif not writable:
             left_out.append(Obstacle(os.fsdecode(change.path), READ_ONLY))

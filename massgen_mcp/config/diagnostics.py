@@ -27,7 +27,7 @@ _BY_KEY = {
     "quotation marks ' or \"",
 }
 _BY_TYPE = {
-    "missing": "required key is missing",
+    "missing": "a required key is missing",
     "string_type": "expected text",
     "bool_type": "expected true or false",
     "int_type": "expected a whole number",

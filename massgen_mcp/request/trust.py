@@ -332,7 +332,7 @@ def _trust_error(
             assert_never(origin)
     what += ", and you haven't accepted its permissions" if known is None else ", and has changed since you accepted it"
     lines = [
-        f"{on_one_line(file.path)} {what}; nothing was started. It asks for these permissions (! needs consent):",
+        f"{on_one_line(file.path)} {what}; massgen started nothing. It asks for these permissions (! needs consent):",
         *listed,
         *new_since(file, known),
         ways,

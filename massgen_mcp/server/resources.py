@@ -189,7 +189,7 @@ def artifact(view: RunView, path: str) -> str | bytes:
         if not parts:
             return _listing_text(view, *(_entries(root, name) for name in ROOTS))
         if parts[0] not in ROOTS:
-            raise PathMissing(f"{shown(path)}: there is no such artifact; artifacts are under {' and '.join(ROOTS)}")
+            raise PathMissing(f"{shown(path)}: artifact not found; artifacts are under {' and '.join(ROOTS)}")
         if root.stat("/".join(parts)).kind == "directory":
             return _listing_text(view, root.list_dir("/".join(parts), LISTED))
         data = root.read_bytes("/".join(parts), MAX_BYTES)

@@ -141,8 +141,8 @@ async def test_a_crash_is_an_error_with_its_last_words_without_keys_and_another_
 @pytest.mark.parametrize(
     ("raw", "times", "words"),
     [
-        ("{no json}\n", 1, "not JSON"),
-        ("npm warn\n", 200, "no messages"),
+        ("{no json}\n", 1, "aren't JSON"),
+        ("npm warn\n", 200, "aren't messages"),
         ("x" * 50_000, 400, "larger than"),
     ],
     ids=["broken JSON", "stray lines", "an endless line"],

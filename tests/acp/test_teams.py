@@ -53,7 +53,7 @@ def test_a_team_of_a_cli_and_a_model_answers_votes_and_presents(home: TempHome) 
     team = Team(home, PLAN)
     printed = team.run("--config", team.config, "What is it?")
     assert f"ANSWER_PREVIEW: {FINAL}" in printed
-    assert "of unknown price" in printed
+    assert "at an unknown price" in printed
     assert f"starts the agent CLI {home.work}/program/fake_agent.py" in printed
     methods = team.told("method")
     assert [methods.count(name) for name in ("initialize", "session/new", "session/prompt")] == [1, 3, 3]

@@ -157,7 +157,7 @@ def test_a_type_is_told_by_the_name_of_the_model() -> None:
         backend = AgentConfig({"model": model}).to_config(NOBODY).agents[0].backend
         assert (backend.type, backend.model) == (kind, name)
     assert "massgen can't tell the provider" in refused(AgentConfig({"model": "mystery"}))
-    assert "backend.type: required key is missing" in refused(AgentConfig())
+    assert "backend.type: a required key is missing" in refused(AgentConfig())
 
 
 def test_a_parameter_of_none_is_not_set() -> None:
@@ -382,7 +382,7 @@ def test_a_task_is_refused_where_the_backend_lacks_the_tool(preset: str) -> None
 
 def test_a_switch_that_the_backend_lacks_is_refused_when_the_config_is_used() -> None:
     somewhere = AgentConfig.create_chatcompletion_config(enable_web_search=True, base_url="https://llm.example/v1")
-    message = "enable_web_search: chatcompletion doesn't offer this at https://llm.example/v1; it offers no tools"
+    message = "chatcompletion doesn't offer this at https://llm.example/v1; it offers no built-in tools here"
     assert message in refused(somewhere)
     compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
     gemini = AgentConfig.create_gemini_config(enable_web_search=True, base_url=compatible)

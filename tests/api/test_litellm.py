@@ -206,9 +206,9 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
         (
             {"model": "massgen/build", "models": ["x"], "num_agents": "3"},
             "BadRequestError",
-            "num_agents: it has the wrong type",
+            "num_agents is of the wrong type",
         ),
-        ({"model": "massgen/build", "backend": 5}, "BadRequestError", "backend: it has the wrong type"),
+        ({"model": "massgen/build", "backend": 5}, "BadRequestError", "backend is of the wrong type"),
         ({"model": "massgen/build", "model_": "x"}, "UnsupportedParamsError", "model_"),
         (
             {"model": "massgen/scripted", "models": ["gpt-5"]},

@@ -106,7 +106,7 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         (
             {"config": "nowhere.yaml"},
             "config_not_found",
-            "nowhere.yaml: this file doesn't exist; name a YAML file or @",
+            "nowhere.yaml: this file doesn't exist; name a YAML file, or @",
         ),
         ({"config": "@examples/basic_mutli"}, "config_not_found", "did you mean @examples/basic_multi?"),
         ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set it in the environment"),
@@ -120,9 +120,13 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         ({"config_dict": {"agents": []}}, "config_invalid", "config_dict: agents"),
         ({"model": "scripted/x", "use_docker": True}, "config_invalid", "there is no container for agents' commands"),
         ({"model": "scripted/x", "contxt_paths": []}, "invalid_arguments", "did you mean context_paths?"),
-        ({"model": "scripted/x", "output_file": "no/such/a.txt"}, "invalid_arguments", "no/such does not exist"),
+        ({"model": "scripted/x", "output_file": "no/such/a.txt"}, "invalid_arguments", "no/such doesn't exist"),
         ({"model": "scripted/x", "session_id": "s"}, "invalid_arguments", "there is no session 's' in this process"),
-        ({"model": "scripted/x", "context_paths": ["gone"]}, "config_invalid", "context_paths[0].path: no such file"),
+        (
+            {"model": "scripted/x", "context_paths": ["gone"]},
+            "config_invalid",
+            "context_paths[0].path: file or directory not found",
+        ),
         ({"model": "scripted/x", "context_paths": "gone"}, "config_invalid", "context_paths must be a list of paths"),
         ({"model": "scripted/x", "context_paths": ["."] * 21}, "config_invalid", "context_paths"),
         (

@@ -337,7 +337,7 @@ def with_agent(**settings: Any) -> dict[str, Any]:
         (with_agent(human_input_mode="ALWAYS"), f"{AGENT}.human_input_mode: expected 'NEVER'"),
         (with_agent(llm_config=[ONE_MODEL, ONE_MODEL]), f"{MODEL}: expected one model"),
         (with_agent(llm_config=[]), f"{MODEL}: expected one model"),
-        ({"type": "ag2", "agent_config": {}}, f"{MODEL}: required key is missing"),
+        ({"type": "ag2", "agent_config": {}}, f"{MODEL}: a required key is missing"),
         (with_agent(sytem_message="x"), f"{AGENT}.sytem_message: unknown key; did you mean 'system_message'?"),
         (section(api_type="bedrock"), f"{MODEL}.api_type: expected 'openai', 'google' or 'anthropic'"),
         (section(temprature=1), f"{MODEL}.temprature: unknown key; did you mean 'temperature'?"),

@@ -137,7 +137,7 @@ async def test_nothing_is_applied_to_what_was_given_to_read_only(home: TempHome,
     async with home.client() as client:
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED), permission="read")
         code, told = await expect_error(client, "apply_result", run_id=run_id, dry_run=False)
-    assert (code, "permission write" in told) == ("invalid_action", True)
+    assert (code, "no write permission" in told) == ("invalid_action", True)
     assert repository.fingerprint() == before
 
 

@@ -101,8 +101,8 @@ if os.geteuid() == 0:
     def test_files_that_would_change_hands_are_refused_by_name(home: TempHome, tmp_path: Path) -> None:
         assert told(home, tmp_path, "others", program="apply_races") == (
             "[('person/lines.txt', 'belongs to another user, but a changed file would belong to you'), "
-            "('person/src/a.txt', 'belongs to a group that you aren't in, so a changed file would lose the "
-            "group')]; applied [4242, 65534]"
+            "('person/src/a.txt', \"belongs to a group that you aren't in, so a changed file would lose the "
+            'group")]; applied [4242, 65534]'
         )
 
     def test_a_superuser_who_may_give_no_file_away_adds_own_ones_and_changes_none_of_others(

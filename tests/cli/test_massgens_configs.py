@@ -85,7 +85,7 @@ def test_a_directory_whose_path_is_not_utf8_is_refused_in_words_and_works_withou
     refused = massgen_there()
     assert (refused.returncode, refused.stdout) == (1, b"")
     assert refused.stderr.startswith(b"ERROR unsafe_path: ")
-    assert b"the path is not UTF-8" in refused.stderr
+    assert b"the path isn't valid UTF-8" in refused.stderr
     kept = massgen_there("--no-logs")
     assert kept.returncode == 0, kept.stderr
     assert b"COMPLETED: 1 agents" in kept.stdout

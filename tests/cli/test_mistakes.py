@@ -48,7 +48,7 @@ MISTAKES = {
     "models with blanks": Mistake(
         "massgen --models gpt-5 claude-x q", 1, "separate several models by commas: --model gpt-5,claude-x"
     ),
-    "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: --backend openai"),
+    "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: use --backend openai"),
     "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "it is a model: openai/gpt-5"),
     "a model's last name": Mistake("massgen --model opus q", 1, "did you mean claude-opus-"),
     "too few agents": Mistake(
@@ -103,7 +103,7 @@ MISTAKES = {
     "start a company": Mistake("massgen start a new company", 1, "massgen start 'a new company'"),
     "mark my words": Mistake("massgen mark my words", 64, "there are: right, wrong.*massgen -- 'mark my words'"),
     "help me": Mistake("massgen help me", 64, "massgen -- 'help me'"),
-    "runs all": Mistake("massgen runs all", 64, "there is no place for all.*massgen help runs"),
+    "runs all": Mistake("massgen runs all", 64, "unexpected arguments: all.*massgen help runs"),
     "a question for massgen-mcp": Mistake("massgen-mcp hello there", 64, "massgen 'hello there' asks a team"),
     # options of other names
     "--budget": Mistake("massgen --budget 1 q", 1, "did you mean '--max-usd'?"),
@@ -124,7 +124,7 @@ MISTAKES = {
     # verbs
     "no run here": Mistake("massgen result", 3, "no run was started in .*`massgen runs` lists all runs"),
     "latest of none": Mistake("massgen status latest", 3, "no run was started in .*`massgen runs` lists all runs"),
-    "no such run": Mistake("massgen watch nosuch", 3, "there is no run 'nosuch'.* lists them"),
+    "no such run": Mistake("massgen watch nosuch", 3, "there is no run 'nosuch'.* lists all runs"),
     "apply what": Mistake("massgen apply", 64, "apply needs a run's ID; `massgen runs` lists"),
     "cancel what": Mistake("massgen cancel", 64, "cancel needs a run's ID; `massgen runs` lists"),
     "resume what": Mistake("massgen resume", 64, "resume needs a run's ID; `massgen runs` lists"),
@@ -177,13 +177,13 @@ MISTAKES = {
     "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry under agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
-    "personas": config(f"{TEAM}enable_personas: true", "enable_personas: no model .* invents personas"),
+    "personas": config(f"{TEAM}enable_personas: true", "enable_personas: before a run, no model .* invents personas"),
     "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
     "no http": config("agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", ": http://localhost:8000/v1"),
     "a path that is not there": Mistake(
         "massgen --config t.yaml q",
         1,
-        "it may not be read: ./srcc; did you mean 'src'?",
+        "not found or not readable: ./srcc; did you mean 'src'?",
         {"t.yaml": f"{TEAM}orchestrator: {{context_paths: [{{path: ./srcc}}]}}", "src/a": ""},
     ),
     "notify as text": Mistake(

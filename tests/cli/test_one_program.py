@@ -148,9 +148,9 @@ def test_a_file_that_looks_like_a_team_and_is_not_read_is_named(home: TempHome, 
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text("agent: {id: a, backend: {type: scripted}}\n")
     done = run_command(home, COMMAND_MODULE, "--dry-run", "q")
-    assert f"{name} looks like a team, but massgen doesn't read it; to use it: `--config {name}`" in done.stdout
+    assert f"{name} looks like a team, but massgen doesn't read it. To use it, pass `--config {name}`" in done.stdout
     (home.work / name).write_text("port: 80\n")
-    assert "is not read" not in run_command(home, COMMAND_MODULE, "--dry-run", "q").stdout
+    assert "doesn't read it" not in run_command(home, COMMAND_MODULE, "--dry-run", "q").stdout
 
 
 def test_bare_words_leave_a_conversation(home: TempHome) -> None:

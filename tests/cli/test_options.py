@@ -149,7 +149,7 @@ LEFT_OVER = {
     "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        "there is no place for all\nto ask it as a question: massgen -- 'runs all'; for the verb: massgen help runs",
+        "unexpected arguments: all\nto ask it as a question: massgen -- 'runs all'; for the verb: massgen help runs",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",

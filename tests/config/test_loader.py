@@ -75,9 +75,9 @@ timeout_setting: {}
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
         f"{AN_ID}use the quotation marks ' or \"",
-        "required key is missing",
+        "a required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
-        "required key is missing",
+        "a required key is missing",
         "expected a number",
         "unknown key; did you mean 'model'?",
         "unknown key; did you mean 'system_message'?",
@@ -115,7 +115,7 @@ NO_TOOLS = "groq doesn't offer this; it offers no built-in tools here"
     [
         ("", 1, "config: expected a mapping with the key `agents`; create a config with `massgen init`"),
         ("[]", 1, "config: expected a mapping with the key `agents`; create a config with `massgen init`"),
-        ("{}", 1, f"agents: required key is missing, such as [{ENTRY}]"),
+        ("{}", 1, f"agents: a required key is missing, such as [{ENTRY}]"),
         ("agents: []", 1, "agents: expected at least 1, found 0"),
         ("agents: 5", 1, f"agents: expected a list, such as [{ENTRY}]"),
         (
@@ -129,7 +129,7 @@ NO_TOOLS = "groq doesn't offer this; it offers no built-in tools here"
             2,
             "agent.backend.modle: unknown key; did you mean 'model'?",
         ),
-        ("agent:\n  backend:\n    type: grok", 2, "agent.backend.model: required key is missing"),
+        ("agent:\n  backend:\n    type: grok", 2, "agent.backend.model: a required key is missing"),
         (
             "agent:\n  backend: {type: groq, model: m, enable_web_search: true}",
             2,

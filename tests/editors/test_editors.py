@@ -239,7 +239,7 @@ async def test_sessions_are_listed_by_their_directory_taken_up_without_their_sto
             await wait_until(
                 lambda: sorted(each["status"] for each in verb(home, "runs")["runs"]) == ["cancelled", "running"]
             )
-            with pytest.raises(RequestError, match="there is no session"):
+            with pytest.raises(RequestError, match="not found here"):
                 await first.ask(elsewhere, "Another one")
             end(first.pid, signal.SIGKILL)
 

@@ -94,7 +94,7 @@ def test_a_file_in_which_something_was_changed_is_refused(exported: tuple[Path, 
     refused(there, file, "the checksums don't match")
     write(file, found)
     if name in ("config.json", "events.jsonl"):
-        refused(there, file, "damaged" if name == "events.jsonl" else "not what was written", code=5)
+        refused(there, file, "damaged" if name == "events.jsonl" else "was changed", code=5)
     else:
         assert "imported, completed" in there.verb("import", file), "nothing else knows of it"
 
@@ -171,7 +171,7 @@ def test_a_file_that_would_unpack_to_more_than_may_be_is_refused_before(exported
     header.type, header.size = tarfile.XHDTYPE, 2**40
     for info in (giant, header):
         file.write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20)))
-        refused(there, file, "it holds more than" if info is giant else "a header in it is too long")
+        refused(there, file, "it has more than" if info is giant else "a header in it is too long")
 
 
 def test_what_is_no_file_of_ours_is_refused(exported: tuple[Path, Stored]) -> None:

@@ -250,7 +250,7 @@ async def test_who_is_not_let_in_is_told_why(home: TempHome, issuer: Authorizati
         back = await came_back(eve, base, await begun(eve, base))
         issuer.refuses = True
         for reply in (await eve.get(back), await eve.get(f"{base}/login")):
-            assert (reply.status_code, f"{host} does not answer" in reply.text) == (503, True)
+            assert (reply.status_code, f"{host} doesn't respond" in reply.text) == (503, True)
 
 
 async def test_a_scope_that_is_wanted_has_to_be_granted(home: TempHome, issuer: AuthorizationServer) -> None:

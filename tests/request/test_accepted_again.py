@@ -42,7 +42,7 @@ async def test_a_yes_does_not_hold_for_what_the_same_file_asks_for_elsewhere(
         code, message = await expect_error(client, "start_run", question="q", dry_run=True)
         assert code == "config_untrusted"
         assert (
-            f"{place.found} came with this directory, and has changed since you accepted it; nothing was started."
+            f"{place.found} came with this directory, and has changed since you accepted it; massgen started nothing."
             in message
         )
         assert "  ! key: MY_TEAM_KEY to gateway.example\n" in message
