@@ -313,7 +313,7 @@ def _of_postgresql(table: Table, shared: Shared) -> None:
                 state.apply(LogRecord(seq=1, time=1.0, event=RunCancelled()))
                 began = time.perf_counter()
                 run_id, epoch = _taken(engine)
-                engine.store.end_taken(run_id, epoch, state)
+                engine.store.jobs.end_taken(run_id, epoch, state)
                 if number:  # the first one opens the connection
                     table.add("the lock, of one run alone", "ms", time.perf_counter() - began)
             before = tree_cpu_seconds(shared.postgres.pid), time.process_time()
@@ -326,7 +326,7 @@ def _of_postgresql(table: Table, shared: Shared) -> None:
             for _ in range(5):
                 began = time.perf_counter()
                 database.execute(sql.queries["select_stalled_jobs_by_heartbeat"].encode(), _STALLED).fetchall()
-                assert engine.store.hand_out_lost()[APPENDING:] == []
+                assert engine.store.jobs.hand_out_lost()[APPENDING:] == []
                 table.add(f"look for lost runs, of {BUSY:,}", "ms", time.perf_counter() - began)
                 began = time.perf_counter()
                 for _ in range(FETCHES):
@@ -338,8 +338,8 @@ def _of_postgresql(table: Table, shared: Shared) -> None:
 def _taken(engine: ClusterEngine) -> tuple[str, int]:
     """A new run that somebody has taken, and by which epoch."""
     run = NewRun(new_run_id(), QUESTION, "", "nobody", "")
-    engine.store.add(run)
-    taken = engine.store.take(run.run_id, "nobody")
+    engine.store.queue.add(run)
+    taken = engine.store.jobs.take(run.run_id, "nobody")
     assert taken is not None
     return run.run_id, taken[1]
 

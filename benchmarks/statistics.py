@@ -77,7 +77,7 @@ def fill(home: Path, played: list[tuple[str, Path]], runs: int) -> None:
     """A state directory with so many runs whose records nobody has read yet."""
     engine = local_engine(find_home({"MASSGEN_MCP_HOME": str(home)}))
     engine.home.ensure()
-    engine.store.recent(limit=1)  # makes the store
+    engine.store.index.list_recent(limit=1)  # makes the store
     engine.close()
     lot, now = random.Random(1), time.time()
     with closing(sqlite3.connect(home / "runs.sqlite3")) as db, db:

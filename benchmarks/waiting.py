@@ -159,7 +159,7 @@ def _status(table: Table) -> None:
         run_id = new_run_id()
         run = _begun(home / "project", EVENTS, 40)
         stack.enter_context(engine.liveness.hold_foreground(run))
-        engine.store.add_foreground(NewRun(run_id, QUESTION, "", "f", ""), run.path)
+        engine.store.queue.add_foreground(NewRun(run_id, QUESTION, "", "f", ""), run.path)
         server = stack.enter_context(Server(home))
         server.call("get_status", run_id=run_id)
         for _ in range(5):

@@ -78,6 +78,7 @@ UNSAID: Mapping[tuple[str, str], str] = {
     ("control_run", "value"): "For raise_budget, in US dollars.",
     ("list_runs", "state"): "Only runs in this state.",
     ("list_runs", "session_id"): "Only turns of this conversation.",
+    ("list_runs", "kind"): "Also, or only, runs of `massgen batch` and `massgen eval`.",
     ("list_runs", "limit"): "Runs on one page.",
 }
 """Arguments whose names say enough to a model, which pays for every word; `run_id` is the one of the reply."""

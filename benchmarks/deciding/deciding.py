@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.deciding.doubles import Trial, Written
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Effort, Rules
@@ -55,7 +56,7 @@ class Play:
             if due is not None:
                 self.happen(due)
                 continue
-            working = [name for name in self.names if isinstance(self.state.duty(name), Work)]
+            working = [name for name in self.names if isinstance(AgentView(self.state, name).get_duty(), Work)]
             assert working, "nobody is due, and nothing is decided"
             for name in working:
                 self.calls += 1
@@ -70,7 +71,7 @@ class Play:
     def _act(self, name: str) -> None:
         agent, stage = self.names[name], self.state.stage
         if not self.state.seats[name].answers:
-            answer = self.state.answer(name, f"answer of {name}")
+            answer = AgentView(self.state, name).answer(f"answer of {name}")
             assert isinstance(answer, AnswerSubmitted)
             tree = self.trial.programs[agent].source if self.same_files else name
             self.happen(answer.model_copy(update={"changes": Changes(tree=tree)}))
@@ -98,7 +99,7 @@ class Play:
                     runs=DECIDING_RUNS,
                 )
                 self.happen(CheckFinished(tree=changes.tree, outcome=outcome))
-        submitted = self.state.submit_tests(name, written)
+        submitted = AgentView(self.state, name).submit_tests(written)
         assert not isinstance(submitted, Violation)
         self.happen(submitted)
 
@@ -111,7 +112,7 @@ class Play:
         choice = self.trial.choice(agent, list(by_agent), of)
         programs = self.trial.programs
         same = [shown for other, shown in by_agent.items() if programs[other] is programs[choice] and other != choice]
-        vote = self.state.vote(name, by_agent[choice], "because", same)
+        vote = AgentView(self.state, name).vote(by_agent[choice], "because", same)
         assert not isinstance(vote, Violation)
         self.happen(vote)
 

@@ -66,7 +66,7 @@ def kept_turns(session_id: str) -> tuple[EarlierTurn, ...] | None:
     store_unavailable.
     """
     engine = local_engine(find_home(os.environ))
-    if not is_session_id(session_id) or not engine.store.exists():
+    if not is_session_id(session_id) or not engine.store.database.exists():
         return None
     try:
         sessions = RunAccess(engine, os.environ, find_no_user).sessions

@@ -36,6 +36,11 @@ BYTES_PER_TOKEN = 2
 MESSAGE_TOKENS = 16
 """What a message costs besides its text."""
 
+PLAUSIBLE_SHARE = 1 / 20
+"""The least share of our estimate that a provider's count can be. Texts that repeat themselves come to fewer tokens."""
+LEAST_COMPARED = 10_000
+"""Tokens: our estimate of a shorter text is not compared with what a provider counted."""
+
 _NOT_BILLED: tuple[DropReason, ...] = (
     *("auth", "quota_exhausted", "rate_limited", "model_not_found"),
     *("unreachable", "tools_unsupported", "context_too_small", "content_filter", "provider_error"),
@@ -72,6 +77,11 @@ def _message_tokens(message: Message) -> int:
         text += "".join(f"{call.name}{call.arguments}" for call in message.tool_calls)
         text += json.dumps(message.replay) if message.replay else ""
     return MESSAGE_TOKENS + estimated_tokens(text)
+
+
+def _is_too_low(counted: int, estimated: int) -> bool:
+    """Tell a count that is far below what was sent or came, as no provider bills."""
+    return estimated >= LEAST_COMPARED and counted < estimated * PLAUSIBLE_SHARE
 
 
 class Meter:
@@ -116,16 +126,24 @@ class Meter:
                 pass
 
     def usage(self) -> Usage:
-        """The provider's numbers; our estimate of those it did not tell. Nothing is read or written for no tokens."""
+        """The provider's numbers; our estimate of those it did not tell, or that are far too low. Nothing is read or
+        written for no tokens.
+        """
         reported = self.reported or UsagePart()
         streamed = self._streamed + self._drafted
-        no_input, no_output = not reported.input_tokens, not reported.output_tokens and streamed > 0
+        read, written = reported.input_tokens or 0, reported.output_tokens or 0
+        no_input = not read or _is_too_low(read, self.input_tokens)
+        no_output = (not written and streamed > 0) or _is_too_low(written, streamed)
+        if no_input:
+            read = self.input_tokens
+        if no_output:
+            written = streamed
         return Usage(
-            input_tokens=reported.input_tokens or self.input_tokens,
+            input_tokens=read,
             cached_input_tokens=reported.cached_input_tokens,
             cache_write_tokens=reported.cache_write_tokens,
             cache_write_long_tokens=reported.cache_write_long_tokens,
-            output_tokens=reported.output_tokens or streamed,
+            output_tokens=written,
             reasoning_tokens=reported.reasoning_tokens,
             web_searches=reported.web_searches,
             estimated=no_input or no_output,

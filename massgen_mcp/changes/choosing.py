@@ -59,7 +59,7 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
     running = {} if everything else _self_running(repository, patch, changes)
     hunks = _named_changes(changes, patch.places, paths, running)
     base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
-    files = repository.files(base)
+    files = dict(repository.files(base))
     names = {os.fsencode(place.name) for place in patch.writable}
     left_out: list[Obstacle] = []
     refused: list[Obstacle] = []

@@ -35,7 +35,7 @@ class TreeFile(NamedTuple):
     blob: str
 
 
-TreeFiles = dict[bytes, TreeFile]
+TreeFiles = Mapping[bytes, TreeFile]
 """By their paths."""
 
 

@@ -7,11 +7,15 @@ was taken. Every method blocks; call them from a worker thread. They may run at 
 import os
 import re
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NewType
+from threading import Lock
+from types import MappingProxyType
+from typing import Generic, Literal, NewType, TypeVar
 
 from massgen_mcp.changes.build_outputs import is_kept
 from massgen_mcp.changes.contents import reading, store
@@ -22,6 +26,7 @@ from massgen_mcp.changes.files import (
     KnownFiles,
     LeftOut,
     TreeFile,
+    TreeFiles,
     TreeLimits,
     read_files,
 )
@@ -32,6 +37,9 @@ ChangeKind = Literal["added", "deleted", "modified", "renamed"]
 """`modified`: in its content, its mode or its type. A renamed file may be modified, too."""
 
 _NOTHING = "000000"
+_MAX_REMEMBERED = 50_000
+"""Files of trees that were listed, or that differ between two trees."""
+_MAX_INDEX_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,8 @@ def _line_count(count: bytes) -> int | None:
     return None if count == b"-" else int(count)
 
 
+Result = TypeVar("Result", bound=Sized)
+
 TreeId = NewType("TreeId", str)
 """What git calls a tree."""
 EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -140,11 +150,21 @@ class Merged:
 
 
 class PrivateRepository:
-    """A bare repository in a run's directory."""
+    """A bare repository in a run's directory.
+
+    An id names the same content for ever, so what git said of trees is remembered, up to `_MAX_REMEMBERED` files: the
+    agents of a run have the same answers compared, laid out and checked again and again.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._git = Git(directory)
         self.directory = directory
+        self._files = _Results[TreeFiles](_MAX_REMEMBERED)
+        self._directories = _Results[Mapping[bytes, TreeId]](_MAX_REMEMBERED)
+        self._changes = _Results[tuple[FileChange, ...]](_MAX_REMEMBERED)
+        self._trees = _Results[TreeId](_MAX_REMEMBERED)
+        self._indexes = _Results[bytes](_MAX_INDEX_BYTES)
+        self._owned: set[str] = set()
 
     @classmethod
     def create(cls, directory: Path, *, alternates: Iterable[Path] = ()) -> "PrivateRepository":
@@ -202,14 +222,13 @@ class PrivateRepository:
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""
-        with self._temporary_index() as index:
-            self._fill(index, files)
-            return _id(self._git.run("write-tree", "--missing-ok", index=index))
+        lines = b"".join(f"{file.mode} {file.blob}\t".encode() + path + b"\0" for path, file in files.items())
+        return self._write_once(lines, self._write_index)
 
     def combined(self, trees: Mapping[str, TreeId]) -> TreeId:
         """One tree with each of these as a directory of its name."""
         lines = (f"040000 tree {tree}\t{name}\0".encode("utf-8", "surrogateescape") for name, tree in trees.items())
-        return _id(self._git.run("mktree", "-z", given=b"".join(lines)))
+        return self._write_once(b"".join(lines), lambda given: _id(self._git.run("mktree", "-z", given=given)))
 
     def put(self, content: bytes) -> str:
         """Store the content of a file. Returns its id."""
@@ -217,14 +236,19 @@ class PrivateRepository:
 
     def own(self, objects: Iterable[str]) -> None:
         """Keep these objects here, too, whatever becomes of the alternates."""
-        given = "".join(f"{one}\n" for one in objects).encode()
-        if given and (self.directory / "objects" / "info" / "alternates").exists():
+        wanted = [one for one in dict.fromkeys(objects) if one not in self._owned]
+        if wanted and (self.directory / "objects" / "info" / "alternates").exists():
+            given = "".join(f"{one}\n" for one in wanted).encode()
             self._git.run("pack-objects", "--quiet", "--window=0", "objects/pack/pack", given=given)
+            self._owned.update(wanted)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def files(self, tree: TreeId) -> dict[bytes, TreeFile]:
+    def files(self, tree: TreeId) -> TreeFiles:
         """All files and links of a tree, by their path."""
+        return self._files.get(tree, lambda: MappingProxyType(self._list_files(tree)))
+
+    def _list_files(self, tree: TreeId) -> dict[bytes, TreeFile]:
         found: dict[bytes, TreeFile] = {}
         for record in _records(self._git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
             about, _, path = record.partition(b"\t")
@@ -234,11 +258,15 @@ class PrivateRepository:
 
     def part(self, tree: TreeId, name: str) -> TreeId:
         """The directory `name` right below a tree; the empty tree if it is not there."""
+        return self._directories.get(tree, lambda: self._list_directories(tree)).get(os.fsencode(name), EMPTY_TREE)
+
+    def _list_directories(self, tree: TreeId) -> dict[bytes, TreeId]:
+        found: dict[bytes, TreeId] = {}
         for record in _records(self._git.run("ls-tree", "-z", "--full-tree", tree)):
             about, _, path = record.partition(b"\t")
-            if path == os.fsencode(name) and about.startswith(b"040000"):
-                return TreeId(about.decode().split(" ")[2])
-        return EMPTY_TREE
+            if about.startswith(b"040000"):
+                found[path] = TreeId(about.decode().split(" ")[2])
+        return found
 
     def structure(self, tree: TreeId) -> Iterator[str]:
         """Ids of a tree, of all directories in it, and of where its links lead."""
@@ -261,12 +289,23 @@ class PrivateRepository:
         is kept, unless a file of the tree has its name.
         """
         into.mkdir(mode=0o700, exist_ok=True)
+        entries = self._indexes.get(tree, lambda: self._make_index(tree))
+        with self._temporary_index() as index:
+            index.write_bytes(entries)
+            self._git.run("checkout-index", "--all", "--force", "--quiet", index=index, work_tree=into)
+
+    def _make_index(self, tree: TreeId) -> bytes:
         with self._temporary_index() as index:
             self._git.run("read-tree", tree, index=index)
-            self._git.run("checkout-index", "--all", "--force", "--quiet", index=index, work_tree=into)
+            return index.read_bytes()
 
     def changes(self, before: TreeId, after: TreeId) -> tuple[FileChange, ...]:
         """What differs between two trees, file by file, sorted by path."""
+        return self._changes.get((before, after), lambda: self._compare(before, after))
+
+    def _compare(self, before: TreeId, after: TreeId) -> tuple[FileChange, ...]:
+        if before == after:
+            return ()
         return parse_changes(self._git.run(*_COMPARED, "-z", "--raw", "--numstat", before, after))
 
     def write_patch(self, before: TreeId, after: TreeId, into: Path) -> int:
@@ -324,9 +363,22 @@ class PrivateRepository:
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
-    def _fill(self, index: Path, files: Mapping[bytes, TreeFile]) -> None:
-        lines = b"".join(f"{file.mode} {file.blob}\t".encode() + path + b"\0" for path, file in files.items())
-        self._git.run("update-index", "-z", "--replace", "--index-info", given=lines, index=index)
+    def _write_once(self, lines: bytes, write: Callable[[bytes], TreeId]) -> TreeId:
+        """Write a tree that these lines name, unless that was done and it is here."""
+        key = sha256(lines).digest()
+        tree = self._trees.recall(key)
+        if tree is None or not self._holds(tree):  # an alternate held it, and may have dropped it
+            tree = self._trees.keep(key, write(lines))
+        return tree
+
+    def _write_index(self, lines: bytes) -> TreeId:
+        """Write the tree of the files that these lines of an index name."""
+        with self._temporary_index() as index:
+            self._git.run("update-index", "-z", "--replace", "--index-info", given=lines, index=index)
+            return _id(self._git.run("write-tree", "--missing-ok", index=index))
+
+    def _holds(self, tree: TreeId) -> bool:
+        return (self.directory / "objects" / tree[:2] / tree[2:]).exists()
 
     def _commit(self, tree: TreeId, *parents: str, says: str = "massgen") -> str:
         of = [argument for parent in parents for argument in ("-p", parent)]
@@ -337,6 +389,38 @@ class PrivateRepository:
         """The name of an index that is not there yet, in a directory that goes with the block."""
         with tempfile.TemporaryDirectory(prefix="index.", dir=self.directory) as directory:
             yield Path(directory) / "index"
+
+
+class _Results(Generic[Result]):
+    """Results that were computed from ids, the latest of them, with up to `most` items in all. Safe from several
+    threads.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._items = 0
+        self._kept: OrderedDict[Hashable, Result] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        result = self.recall(key)
+        return self.keep(key, compute()) if result is None else result
+
+    def recall(self, key: Hashable) -> Result | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def keep(self, key: Hashable, result: Result) -> Result:
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = result
+                self._items += len(result)
+            while self._items > self._most:
+                _, dropped = self._kept.popitem(last=False)
+                self._items -= len(dropped)
+        return result
 
 
 class _Passing:

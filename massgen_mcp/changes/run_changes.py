@@ -55,11 +55,11 @@ class RunChanges:
     """`directory`: `RUN/changes`. Blocks; safe from several threads, for different workspaces."""
 
     directory: Path
+    repository: PrivateRepository = field(init=False)
     _known: dict[Path, dict[str, KnownFiles]] = field(default_factory=dict[Path, dict[str, KnownFiles]])
 
-    @property
-    def repository(self) -> PrivateRepository:
-        return PrivateRepository(self.directory / "objects.git")
+    def __post_init__(self) -> None:
+        self.repository = PrivateRepository(self.directory / "objects.git")
 
     def base(self) -> Base | None:
         """The base of the run, if one was taken. Raises `GitFailed` if it cannot be read."""
@@ -81,8 +81,8 @@ class RunChanges:
         """
         remove_tree(self.directory)
         self.directory.mkdir(mode=0o700, parents=True)
-        repository = PrivateRepository.create(self.repository.directory, alternates=object_stores(given))
-        base, refused = take_base(repository, given)
+        self.repository = PrivateRepository.create(self.repository.directory, alternates=object_stores(given))
+        base, refused = take_base(self.repository, given)
         if base is not None:
             self.lay_out(base, workspaces)
             if earlier is not None:

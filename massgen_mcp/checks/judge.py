@@ -28,14 +28,10 @@ from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.home import write_durably
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import (
-    NO_TOOLS,
     WORKSPACE,
-    Image,
-    LevelName,
     Policy,
-    ProjectTools,
-    ResourceLimits,
     SandboxFailed,
+    SandboxRules,
     VisiblePath,
     build_shell_command,
     spawn,
@@ -126,19 +122,11 @@ class Subject:
     """Paths in which the two differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRules:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRules(SandboxRules):
     """What holds for every check alike. `bounds` holds its time, too."""
 
-    level: LevelName
-    bounds: ResourceLimits
     protection: Protection
-    network: tuple[str, ...] = ()
-    tools: ProjectTools = NO_TOOLS
-    hidden: tuple[Path, ...] = ()
-    image: str | None = None
-    open_network: bool = False
-    unpacked: Image | None = None
 
 
 class FileJudge:
@@ -197,7 +185,9 @@ class FileJudge:
         do can reach.
         """
         directory = self._place / secrets.token_hex(8)
-        silent = "" if expected is None else "exec 2>/dev/null\n"
+        silent = ""
+        if expected is not None:
+            silent = "exec 2>/dev/null\n"
         script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{silent}{command}"
         output = Output()
         try:
@@ -205,9 +195,8 @@ class FileJudge:
             policy = await anyio.to_thread.run_sync(self._lay_out, tree, directory)
             if expected is not None:
                 await anyio.to_thread.run_sync(_no_later_than, self._moment, directory)
-                policy = replace(
-                    policy, bounds=replace(policy.bounds, seconds=min(policy.bounds.seconds, TEST_SECONDS))
-                )
+                seconds = min(policy.bounds.seconds, TEST_SECONDS)
+                policy = replace(policy, bounds=policy.bounds.with_seconds(seconds))
             async with spawn(build_shell_command(script), policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
@@ -313,21 +302,7 @@ class FileJudge:
             copy_ignored(one, files / one.name)
             copy_installed(one, files / one.name, self._made)
         shown = [one for one in self._shown if _make_room(files, one)]
-        return Policy(
-            workspace=files,
-            scratch=scratch,
-            shown=(*shown, *rules.tools.layered),
-            known_as=known_as(self._base),
-            hidden=rules.hidden,
-            network=rules.network,
-            toolchains=rules.tools.readable,
-            empty=rules.tools.empty,
-            environ=rules.tools.environ,
-            bounds=rules.bounds,
-            image=rules.image,
-            open_network=rules.open_network,
-            unpacked=rules.unpacked,
-        )
+        return rules.make_policy(files, scratch, tuple(shown), known_as(self._base))
 
 
 def _list_like(library: Path) -> Iterator[str]:
@@ -361,9 +336,9 @@ def _make_room(files: Path, shown: VisiblePath) -> bool:
     return place is not None
 
 
-def _group_by_top_directory(files: TreeFiles) -> dict[bytes, TreeFiles]:
+def _group_by_top_directory(files: TreeFiles) -> dict[bytes, dict[bytes, TreeFile]]:
     """The files of each directory at the top, by their paths in it."""
-    parts: dict[bytes, TreeFiles] = {}
+    parts: dict[bytes, dict[bytes, TreeFile]] = {}
     for path, file in files.items():
         name, _, rest = path.partition(b"/")
         parts.setdefault(name, {})[rest] = file

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 from massgen_mcp.cli.command_line import AS_IT_IS, CommandArgument, argument, trust_argument
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
+from massgen_mcp.request.kind import RunKind
 
 
 def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
@@ -71,6 +73,12 @@ TRUST = argument(
     type=trust_argument,
     const=AS_IT_IS,
     help="accept the permissions of an imported run, as they are now or only with this digest",
+)
+KIND = argument(
+    "--kind",
+    choices=(*get_args(RunKind), "all"),
+    default="single",
+    help="runs of this kind, or all; default: runs that you started one by one",
 )
 SINCE = argument(
     "--since",

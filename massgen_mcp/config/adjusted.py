@@ -93,7 +93,7 @@ def with_checks(config: Config, commands: Sequence[str]) -> Config:
     return _with_orchestrator(config, checks=tuple(checks))
 
 
-def with_procedure(config: Config, decide: Decide | None) -> Config:
+def with_strategy(config: Config, decide: Decide | None) -> Config:
     """The config whose winner is found as the call says; None: as it says itself."""
     return _with_orchestrator(config, decide=decide)
 

@@ -222,22 +222,20 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
 
 
 def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis: Sequence[OwnCli]) -> MassgenError:
-    keys = " or ".join(keys_of_default_teams())
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
-    none = (
-        "no model server responds at"
-        if unfit is None
-        else "no model server has a suitable model with a large enough context, of"
-    )
-    other = "pass --config or --model" if unfit is None else f"name a model, such as {unfit}, or a config"
-    named = " and ".join(cli.name for cli in clis)
-    theirs = f"Set {OWN_LOGINS_VARIABLE}=yes to use {named} on this machine, with your own login. " if clis else ""
+    none = f"no model server answers at {asked}"
+    if unfit is not None:
+        none = f"the models of {asked} are too small or do not fit into memory"
+    ways = [f"set {' or '.join(keys_of_default_teams())}"]
+    if clis:
+        ways.append(f"set {OWN_LOGINS_VARIABLE}=yes to use your own login to {' and '.join(cli.name for cli in clis)}")
+    ways.append("name models" if unfit is None else f"name a model, such as {unfit}")
     return MassgenError(
         "no_default_team",
-        f"found no models to use: no provider's key is set, {none} {asked}, and there is no Claude Code with "
-        f"{agent_clis.TOKEN}. {theirs}Set {keys} (load a .env file with `set -a; . ./.env`), {other}, create a "
-        "config with `massgen init`, or try `massgen demo`, which calls no model.",
+        f"There is no team to start with: no provider's key is set, {none}, and Claude Code has no "
+        f"{agent_clis.TOKEN}. To get one, {', '.join(ways)} or a config, or make a config with `massgen init`. "
+        "@examples/scripted shows a run without a model.",
     )
 
 

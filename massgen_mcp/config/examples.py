@@ -48,8 +48,8 @@ def example_path(name: str) -> Path:
         return ending_so[0]
     shown = f"@examples/{wanted}" if _NAME.fullmatch(wanted) else "of that name"
     near = nearest_example(wanted)
-    hint = f"did you mean @examples/{near}?" if near else f"there are: {', '.join(known) or 'none'}"
-    raise MassgenError("config_not_found", f"no example {shown}; {hint}")
+    hint = f"Did you mean @examples/{near}?" if near else f"There are: {', '.join(known) or 'none'}."
+    raise MassgenError("config_not_found", f"There is no example {shown}. {hint}")
 
 
 def example_of(name: str) -> Path | None:

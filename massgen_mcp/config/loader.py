@@ -123,17 +123,18 @@ def read_config_at(path: Path, source: str | Path) -> bytes:
     """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
-            other = "is no regular file" if path.exists() else "this file doesn't exist"
-            what = "is a directory" if path.is_dir() else other
+            what = "Config file not found"
+            if path.exists():
+                what = "A config is a YAML file, not a directory" if path.is_dir() else "Not a regular file"
             near, example = _nearest_file(Path(source)), examples.nearest_example(str(source))
             known = near or (example and f"{EXAMPLE_PREFIX}{example}")
-            hint = f"did you mean {known}?" if known else f"name a YAML file, or {EXAMPLE_PREFIX}NAME"
-            raise MassgenError("config_not_found", f"{show_name(str(source))}: {what}; {hint}")
+            hint = f"Did you mean {known}?" if known else f"Name a YAML file or {EXAMPLE_PREFIX}NAME."
+            raise MassgenError("config_not_found", f"{what}: {show_name(str(source))}. {hint}")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise MassgenError("config_not_found", f"{show_name(str(source))}: cannot be read: {reason}") from error
+        raise MassgenError("config_not_found", f"Cannot read the config {show_name(str(source))}: {reason}") from error
 
 
 def is_config(place: Path) -> bool:
@@ -224,7 +225,7 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
             f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
             for key, ids in lacking.items()
         ]
-        message = f"{'; '.join(listed)}. Set it in the environment, or remove the agent from the config."
+        message = f"{'; '.join(listed)}. Set the key in the environment, or leave the agent out of the team."
         raise MassgenError("missing_key", message)
 
 

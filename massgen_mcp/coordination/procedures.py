@@ -1,6 +1,6 @@
-"""How a winner is found: a class for each procedure, and `next_step`, which asks the one that the rules name.
+"""How a winner is found: a class for each strategy, and `next_step`, which asks the one that the rules name.
 
-A procedure is pure and without memory. It reads the state and says what is due: a stage, the winner, or nothing yet.
+A strategy is pure and without memory. It reads the state and says what is due: a stage, the winner, or nothing yet.
 What it says is recorded, and so becomes a part of the state.
 """
 
@@ -20,7 +20,7 @@ from massgen_mcp.events.parts import LEAST_ANSWERS, Decide, StageReason
 MOST_WRITERS = 2
 
 
-class Procedure(Protocol):
+class Strategy(Protocol):
     def next(self, state: Coordination) -> NextStep:
         """What is due in this state, in which some answer stands and no winner is chosen."""
         ...
@@ -198,7 +198,7 @@ def _neutral(state: Coordination, pair: tuple[str, ...]) -> bool:
     return all(state.rules.vendor(state.author(label)) != vendor for label in pair)
 
 
-PROCEDURES: Mapping[Decide, Procedure] = {
+STRATEGIES: Mapping[Decide, Strategy] = {
     "auto": DecideByTestsOrVotes(),
     "vote": DecideByVotes(),
     "checks": DecideByTests(),
@@ -208,7 +208,7 @@ PROCEDURES: Mapping[Decide, Procedure] = {
 
 
 def next_step(state: Coordination) -> NextStep:
-    """What is due now: a failing test is written, others are asked for an answer, or the procedure goes on with those
+    """What is due now: a failing test is written, others are asked for an answer, or the strategy goes on with those
     that are there.
     """
     if state.winner is not None:
@@ -219,5 +219,5 @@ def next_step(state: Coordination) -> NextStep:
     if due == "enough":
         due = next_asked(state)
     if due == "enough":
-        due = PROCEDURES[state.rules.decide].next(state) if state.answered else None
+        due = STRATEGIES[state.rules.decide].next(state) if state.answered else None
     return challenged(state, due) if isinstance(due, WinnerChosen) and state.rules.refute else due

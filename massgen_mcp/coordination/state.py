@@ -32,15 +32,15 @@ anything, by returning the next state. Folding the events of a run therefore *is
 Knows no I/O, no models, no configs; needs no mock to be tested.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Literal, assert_never
+from typing import Literal
 
-from massgen_mcp.coordination.answer_text import MAX_OVERLAP, Novelty, is_visible, overlap
+from massgen_mcp.coordination.answer_text import Novelty
 from massgen_mcp.coordination.count import Count, StandingVote
 from massgen_mcp.coordination.evidence import excluded, passed_once, passes, telling, to_confirm, to_repeat
-from massgen_mcp.coordination.guidance import Ballot, Duty, Rest, Violation, Wait, Work
+from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.substance import find_agreement, find_contradictions
 from massgen_mcp.coordination.written_tests import (
     BEFORE_ANSWERS,
@@ -51,7 +51,6 @@ from massgen_mcp.coordination.written_tests import (
     finished,
     key,
 )
-from massgen_mcp.errors import DropReason, LimitKey
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import (
     AgentDropped,
@@ -67,10 +66,8 @@ from massgen_mcp.events.coordination import (
 from massgen_mcp.events.parts import (
     BallotEntry,
     Camp,
-    Changes,
     CheckOutcome,
     ChecksPolicy,
-    Claim,
     Decide,
     Effort,
     RoundKind,
@@ -437,224 +434,21 @@ class Coordination:
     def author(self, label: str) -> str:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
 
-    def may_answer(self, agent: str) -> bool:
-        """Whether the agent may begin an answer now. At the end of the budget only who has nothing to vote for may."""
-        seat = self.seats[agent]
-        closed = self.closing and bool(seat.answers or (seat.shown and seat.shown.entries))
-        return not closed and self.stage is None and self.within_limit(agent)
-
     def within_limit(self, agent: str) -> bool:
         """Whether the agent has answers left."""
         limit = 1 if self.rules.decide == "checks" or self.stages else self.rules.max_answers
         return limit is None or len(self.seats[agent].answers) < limit
 
-    def duty(self, agent: str) -> Duty:
-        """What the agent should do now, if it is not in the middle of a round."""
-        seat = self.seats[agent]
-        if seat.dropped or self.winner is not None:
-            return Rest()
-        if agent not in self.asked and agent != self.rules.judge:
-            return Wait()
-        if self.stage is not None:
-            takes_part = seat.answers or agent == self.rules.judge or self.stage.kind in BEFORE_ANSWERS
-            return self._duty_in(self.stage, agent) if takes_part else Rest()
-        if agent == self.rules.judge:
-            return Wait()
-        if not seat.answers:
-            return Work(Ballot(agent, 0, ()))
-        if self.rules.decide == "checks" or self.stages or seat.vote is not None:
-            return Wait()
-        if self.unanswered and not self.stragglers_given_up:
-            return Wait()
-        ballot = self.ballot(agent)
-        return Wait() if len(ballot.entries) < 2 or self.checking else Work(ballot)
-
-    def _duty_in(self, stage: StageOpened, agent: str) -> Duty:
-        seat = self.seats[agent]
-        match stage.kind:
-            case "test":
-                done = seat.tests is not None or self.closing
-            case "vote" | "answer":
-                done = (seat.vote if self.run_off is None else seat.run_off_vote) is not None
-            case "synthesise":
-                done = self.synthesis is not None
-            case "compare":
-                done = stage.subjects in self.verdicts
-            case "refute" | "settle":
-                done = stage.kind in self.proofs
-            case "revise":
-                done = self.mended is not None
-            case "check" | "confirm":
-                done = (len(self.stages), agent) in self.submitted
-            case _:
-                assert_never(stage.kind)
-        return Work(self.ballot(agent), self._kind_in(stage)) if agent in stage.agents and not done else Wait()
-
-    def _kind_in(self, stage: StageOpened) -> RoundKind:
+    def get_round_kind(self, stage: StageOpened) -> RoundKind:
         if stage.kind == "vote" or stage.kind == "answer":
             return "answer_or_vote" if self.run_off is None else "run_off"
         return stage.kind
-
-    def overtaken(self, agent: str, kind: RoundKind) -> bool:
-        """Whether a round of this kind, of an agent that has answered or does not answer in it, can come to nothing: a
-        stage asks for something else now, or none does any more.
-        """
-        late = self.stage is not None and kind != self._kind_in(self.stage)
-        if kind in BEFORE_ANSWERS:
-            return late or self.stage is None
-        return late and bool(self.seats[agent].answers or agent == self.rules.judge)
-
-    def outdated(self, agent: str) -> bool:
-        """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
-        seat = self.seats[agent]
-        return bool(seat.answers) and seat.shown is not None and seat.shown.revision != self.revision
-
-    # -- actions: an event, or why not --------------------------------------------------------------------------
-
-    def answer(self, agent: str, content: str, claims: tuple[Claim, ...] | None = None) -> AnswerSubmitted | Violation:
-        """A new answer; with `claims` (see `sourced`) one that is written from all answers."""
-        seat = self.seats[agent]
-        shown = seat.shown or Ballot(agent, 0, ())
-        text = content.strip()
-        if not is_visible(text):
-            return Violation("empty_answer")
-        asked_for = self.stage is not None and agent in self.stage.agents and self.stage.kind
-        if asked_for != ("revise" if claims is None else "synthesise"):
-            refused = self._only_this()
-            if refused is not None:
-                early = self.stage is not None and self.stage.kind in BEFORE_ANSWERS
-                return refused if seat.answers or early else Violation("too_late")
-            if problem := self._no_new_answer(agent, text, shown):
-                return problem
-        place = tuple(self.seats).index(agent) + 1
-        return AnswerSubmitted(
-            agent=agent,
-            label=f"agent{place}.{len(seat.answers) + 1}",
-            content=content,
-            based_on_revision=shown.revision,
-            revision=self.revision + 1,
-            voided_votes=tuple(name for name, other in self.seats.items() if other.vote is not None and not asked_for),
-            claims=claims,
-        )
-
-    def _no_new_answer(self, agent: str, text: str, shown: Ballot) -> Violation | None:
-        """Why this is none, where agents are free to answer."""
-        seat = self.seats[agent]
-        if not self.within_limit(agent):
-            return Violation("answer_limit")
-        for entry in shown.entries:
-            if self.content(entry.label).strip() == text:
-                return Violation("duplicate_answer", {"name": entry.name})
-        if text in (earlier.content.strip() for earlier in seat.answers):
-            return Violation("repeated_answer")
-        return self._too_similar(text, shown)
-
-    def _only_this(self) -> Violation | None:
-        """Why another action than that of the stage is refused; None: there is no stage."""
-        if self.stage is None:
-            return None
-        tool = STAGE_TOOLS.get(self.stage.kind)
-        return Violation("only_votes") if tool is None else Violation("only_this", {"tool": tool})
-
-    def sourced(self, agent: str, claims: Sequence[Claim], *, refused_before: bool) -> tuple[Claim, ...] | Violation:
-        """These claims with labels in place of the names that stand on the agent's ballot. Every claim has to name an
-        answer that it stands in; `refused_before`: once refused, they stand with the names that there are.
-        """
-        shown = self.seats[agent].shown or Ballot(agent, 0, ())
-        named = [name for claim in claims for name in (*claim.answers, *claim.contradicted_by)]
-        unknown = [name for name in named if shown.label_of(name) is None]
-        if not refused_before and (unknown or not all(claim.answers for claim in claims)):
-            choices = ", ".join(entry.name for entry in shown.entries)
-            return Violation("unknown_source", {"names": ", ".join(unknown)[:200] or "no answer", "choices": choices})
-
-        def labels(names: tuple[str, ...]) -> tuple[str, ...]:
-            found = (shown.label_of(name) for name in names)
-            return tuple(dict.fromkeys(label for label in found if label is not None))
-
-        return tuple(
-            claim.model_copy(
-                update={"answers": labels(claim.answers), "contradicted_by": labels(claim.contradicted_by)}
-            )
-            for claim in claims
-        )
-
-    def _too_similar(self, text: str, shown: Ballot) -> Violation | None:
-        """Compared with what the author was shown; its own earlier answer is on that ballot, too."""
-        limit = MAX_OVERLAP[self.rules.novelty]
-        if limit is None:
-            return None
-        for entry in shown.entries:
-            found = overlap(text, self.content(entry.label))
-            if found > limit:
-                return Violation("not_novel", {"name": entry.name, "overlap": found, "limit": limit})
-        return None
-
-    def vote(self, agent: str, name: str, reason: str, same_as: Sequence[str] | None = None) -> VoteCast | Violation:
-        """Vote for the answer that stands under `name` on the ballot that this agent was shown.
-
-        `same_as`: names of the others on it that say the same; what names none of the others is left out. None: the
-        voter does not say.
-        """
-        if self.stage is not None and self.stage.kind in STAGE_TOOLS:
-            return self._only_this() or Violation("only_votes")
-        shown = self.seats[agent].shown
-        if shown is None or not shown.entries:
-            return Violation("nothing_to_vote_for")
-        if shown.revision != self.revision:
-            return Violation("stale_ballot", counts=False)
-        label = shown.label_of(name)
-        if label is None:
-            choices = ", ".join(entry.name for entry in shown.entries)
-            return Violation("unknown_answer", {"name": name[:60], "choices": choices})
-        if label in self.excluded:
-            left = ", ".join(entry.name for entry in self.votable(shown).entries)
-            return Violation("checks_fail", {"name": name, "choices": left})
-        if not is_visible(reason):
-            return Violation("empty_reason")
-        if self.run_off is not None:
-            return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, run_off=True)
-        named = None
-        if same_as is not None:
-            named = tuple(entry.label for entry in shown.entries if entry.name in same_as and entry.name != name)
-        return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, same_as=named)
-
-    def submit_tests(self, agent: str, tests: Sequence[WrittenTest]) -> WrittenTestsSubmitted | Violation:
-        """Tests that tell the answers apart, or speak against the winner; none, if the agent knows none."""
-        if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_tests":
-            return self._only_this() or Violation("only_votes")
-        tests = tests[:1] if self.stage.kind == "check" else tests
-        if not all(is_visible(text) for test in tests for text in (test.title, test.script, test.expected)):
-            return Violation("no_expectation")
-        return WrittenTestsSubmitted(agent=agent, tests=tuple(tests))
-
-    def submit_outputs(self, agent: str, outputs: Sequence[str]) -> WrittenTestsSubmitted | Violation:
-        """What the tests against the winner, or a failing one, have to print, in their order; what is left out is not
-        known.
-        """
-        if self.stage is None or STAGE_TOOLS.get(self.stage.kind) != "submit_outputs":
-            return self._only_this() or Violation("only_votes")
-        tests = self.to_settle
-        filled = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
-        return WrittenTestsSubmitted(agent=agent, tests=tuple(filled))
 
     @property
     def to_settle(self) -> tuple[WrittenTest, ...]:
         """The tests of which agents say, in the stage that is open, what they have to print."""
         failing = self.failing_tests if self.stage is not None and self.stage.kind == "confirm" else []
         return (failing[-1].test,) if failing else self.proofs.get("refute", ())
-
-    def drop(
-        self,
-        agent: str,
-        reason: DropReason,
-        message: str,
-        changes: Changes | None = None,
-        limit: LimitKey | None = None,
-    ) -> AgentDropped:
-        """`changes`: what its copies hold. An agent that leaves what it answered leaves nothing unfinished."""
-        known = [answer.changes.tree for answer in self.seats[agent].answers[-1:] if answer.changes is not None]
-        unfinished = changes if changes is not None and changes.count and changes.tree not in known else None
-        return AgentDropped(agent=agent, reason=reason, message=message, changes=unfinished, limit=limit)
 
     # -- the fold -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from random import Random
 
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import DropReason, MassgenError
 from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
@@ -24,6 +24,8 @@ from massgen_mcp.statistics.words import counts_text
 ONE = "one"
 """The name of the one model in ids."""
 MOST_SAMPLES = 40
+KEY_REASONS: frozenset[DropReason] = frozenset({"auth", "quota_exhausted"})
+"""The reasons for which an agent drops out until its user has given it a key that works and is paid for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,11 @@ class Evaluation:
         at_once = max(1, self.concurrency // (len(self.teams) + 1))
         for begin in range(0, len(self.items), at_once):
             block = self.items[begin : begin + at_once]
-            if not await self._ask([(who, item, 1) for item in block for who in (*self.teams, ONE)]):
+            wanted = [(who, item, 1) for item in block for who in (*self.teams, ONE)]
+            if not await self._ask(wanted) or self._stop_without_key(wanted):
                 return
             while more := [(ONE, item, self._samples(item) + 1) for item in block if self._wants_more(item)]:
-                if not await self._ask(more):
+                if not await self._ask(more) or self._stop_without_key(more):
                     return
             found = [one for one in self.comparisons() if one.with_one_model]
             if found[0].paired.items >= FEWEST and all(one.settled for one in found):
@@ -121,18 +124,33 @@ class Evaluation:
             return {**await _scored(self.scorer, who, item, view), "measured": [self._measured[who], *_versions_here()]}
 
         self._asked.update(by_id)
-        batch = Batch(asked, self.results, self.show, further)
+        batch = Batch(asked, self.results, self.show, further, "eval")
         await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
         if batch.left:
             self.stopped = "the budget can't cover the next run; lower its cost with --max-usd-each"
             self.done = False
         return not batch.left
 
+    def _stop_without_key(self, asked: Sequence[tuple[str, Item, int]]) -> bool:
+        """Stop where a team, or the one model, has no working key: it would lose on items that it never worked on."""
+        lines = [(who, self.results.last[_id(who, item, time)]) for who, item, time in asked]
+        found = next(((who, line) for who, line in lines if _lacks_key(line)), None)
+        if found is None:
+            return False
+        who, line = found
+        agents = ", ".join(f"{one['agent']}: {one['reason']}" for one in line["degraded"])
+        self.stopped = f"{display_name(who)} has no working key ({agents}); the same command goes on when it has one"
+        self.done = False
+        return True
+
     def _is_due(self, key: str) -> bool:
-        """A run that failed counts as wrong; where all of a team did, they are asked again, once in every call."""
-        if key not in self.results.last:
+        """A run that failed counts as wrong. One without a working key is asked again, once in every call, and so are
+        all of a team of which no run was a success.
+        """
+        line = self.results.last.get(key)
+        if line is None:
             return True
-        return key not in self._asked and key.partition("/")[0] in self._unmeasured_before
+        return key not in self._asked and (key.partition("/")[0] in self._unmeasured_before or _lacks_key(line))
 
     @property
     def unmeasured(self) -> list[str]:
@@ -144,7 +162,10 @@ class Evaluation:
     # -- the one model, for a team's money ----------------------------------------------------------------------------
 
     def _kept_result(self, who: str, item: Item, time: int = 1) -> ResultLine | None:
-        return self.results.last.get(_id(who, item, time))
+        line = self.results.last.get(_id(who, item, time))
+        if line is None or _lacks_key(line):
+            return None
+        return line
 
     def _samples(self, item: Item) -> int:
         return len([*self._of_one(item)])
@@ -222,6 +243,18 @@ class Evaluation:
         return len(measured) > len({who for who, *_ in measured})
 
 
+def _lacks_key(line: ResultLine) -> bool:
+    """Tell a run that was no success because keys of its agents are wrong or their quota is used up."""
+    return not is_success(line) and any(one["reason"] in KEY_REASONS for one in line.get("degraded", ()))
+
+
+def display_name(who: str) -> str:
+    """Return the name of a team, or of the one model, for people."""
+    if who == ONE:
+        return "the one model"
+    return who
+
+
 def _versions_here() -> tuple[str, str]:
     here = surroundings()
     return here["prompts"], ", ".join(f"{name} {version}" for name, version in here["versions"].items())
@@ -258,7 +291,6 @@ async def _scored(scorer: Scorer, who: str, item: Item, view: RunView) -> Result
         "members": {name: one is not None and right[one.label] for name, one in firsts.items()},
         "some_right": any(right[one.label] for one in lasts),
         "tokens": run.spent.tokens,
-        "priced": not run.spent.unpriced_calls,
     }
 
 

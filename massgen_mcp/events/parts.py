@@ -431,6 +431,13 @@ class Spent(Event):
         return self.usd if priced or not self.unpriced_calls else None
 
     @property
+    def settled_usd(self) -> float | None:
+        """The whole cost; None where the price of a call is unknown."""
+        if self.unpriced_calls:
+            return None
+        return self.usd
+
+    @property
     def is_free(self) -> bool:
         """True if calls were made, all of them of models in a private network."""
         return 0 < self.free_calls == self.calls + self.lost_calls

@@ -270,11 +270,11 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
     """
     orchestrator, fewest = config.orchestrator, _fewest(config)
     can_run = orchestrator.enable_filesystem and orchestrator.run_scripts
-    procedure = orchestrator.procedure(len(config.agents), can_run=can_run)
-    authors = len(config.agents) - (procedure == "judge")
+    strategy = orchestrator.choose_strategy(len(config.agents), can_run=can_run)
+    authors = len(config.agents) - (strategy == "judge")
     most = most_asked(orchestrator.effort, orchestrator.max_agents, authors)
     size = fewest if few and fewest is not None else most
-    several = fewest is None and procedure in ("auto", "vote") and not orchestrator.write_check
+    several = fewest is None and strategy in ("auto", "vote") and not orchestrator.write_check
     answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers) if several else 1
     tools = course.tool_calls if orchestrator.enable_filesystem else 0
     first = course.frame + asked
@@ -293,7 +293,7 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
     final = [] if reuses else _round(ballot + size * course.vote, course.answer, tools)
     if few and fewest is not None:
         return _Plan(size, tuple(each), (*vote, *final))
-    match procedure:
+    match strategy:
         case "checks":
             each += [*written, *([] if few else vote)]
             final = []

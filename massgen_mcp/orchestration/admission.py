@@ -6,6 +6,7 @@ not know what is asked or answered.
 
 import math
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import CallPurpose, ModelCallWaiting
 from massgen_mcp.events.run import BudgetReached, InputRequired
@@ -64,7 +65,7 @@ def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
     """The part of the budget that must not be left by this call."""
     if purpose in ("present", "evaluate") or len(live_run.coordination.seats) == 1:
         return 1.0
-    return ANSWERS_SHARE if live_run.coordination.may_answer(member.name) else VOTES_SHARE
+    return ANSWERS_SHARE if AgentView(live_run.coordination, member.name).may_answer() else VOTES_SHARE
 
 
 async def _ask(live_run: LiveRun, question: str, proposed: float | None) -> None:

@@ -11,6 +11,7 @@ import anyio
 
 from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec, rest
 from massgen_mcp.backends.thoughts import thoughts_apart
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.answer_text import is_visible
 from massgen_mcp.coordination.guidance import Ballot, Violation, Work
@@ -178,8 +179,12 @@ class Round:
         return await self._submit(None, text, (), "text")
 
     @property
+    def _view(self) -> AgentView:
+        return AgentView(self._live_run.coordination, self._member.name)
+
+    @property
     def _overtaken(self) -> bool:
-        return self._live_run.coordination.overtaken(self._member.name, self._opened.kind)
+        return self._view.is_overtaken(self._opened.kind)
 
     @property
     def could_show_less(self) -> bool:
@@ -203,7 +208,7 @@ class Round:
         That is so when an agent that may only vote has an outdated ballot: its vote would be refused as stale.
         """
         failure: BackendError | None = None
-        might_answer = self._live_run.coordination.may_answer(self._member.name)
+        might_answer = self._view.may_answer()
         system = system_message(self._member, self._attempt, get_own_task(self._member, self._opened.kind))
         tools = (*self._member.listed, *self._workflow_tools())
         votes_or_answers = self._opened.kind == "answer_or_vote"
@@ -232,7 +237,7 @@ class Round:
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
-        must_vote_now = might_answer and not self._live_run.coordination.may_answer(self._member.name)
+        must_vote_now = might_answer and not self._view.may_answer()
         if failure and failure.reason == "budget" and must_vote_now and self._ballot.entries:
             return  # no answer is begun any more; a vote may still fit
         if failure:
@@ -241,7 +246,7 @@ class Round:
             self._talk.steps += 1
 
     async def _when_outdated(self, scope: anyio.CancelScope) -> None:
-        while not (self._overtaken or self._live_run.coordination.outdated(self._member.name)):
+        while not (self._overtaken or self._view.is_outdated()):
             await self._live_run.change()
         scope.cancel()
 
@@ -280,7 +285,7 @@ class Round:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
         self._talk.listen()
         name = self._member.name
-        if self._live_run.coordination.outdated(name):
+        if self._view.is_outdated():
             await self._all_checked()
             ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
@@ -372,7 +377,7 @@ class Round:
     async def _act_in_text(self, reply: ModelReplied) -> bool:
         """Take a reply without a call for an action, where it can only be meant as one."""
         text = reply.text.strip()
-        may_answer = self._live_run.coordination.may_answer(self._member.name)
+        may_answer = self._view.may_answer()
         takes_none = reply.tools_as_text and not abilities_of(self._member).takes_tools
         if takes_none and text and may_answer and not reply.unreadable_call:
             self._first_text = self._first_text or text
@@ -444,12 +449,12 @@ class Round:
             case SubmittedTests():
                 return self._submit_tests(call, action, form)
             case SubmittedOutputs():
-                submitted = self._live_run.coordination.submit_outputs(self._member.name, action.outputs)
+                submitted = self._view.submit_outputs(action.outputs)
                 return self._record_tests(call, submitted, form)
             case Synthesis():
                 refused_before = self._violation is not None and self._violation.code == "unknown_source"
                 named = [_claim(one) for one in action.claims]
-                claims = self._live_run.coordination.sourced(self._member.name, named, refused_before=refused_before)
+                claims = self._view.cite_answers(named, refused_before=refused_before)
                 if isinstance(claims, Violation):
                     return self._refuse(call, claims.code, prompts.refusal(claims))
                 return await self._submit(call, action.content, reply.citations, form, claims)
@@ -457,7 +462,7 @@ class Round:
                 assert_never(action)
 
     def _vote(self, reply: ModelReplied, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
-        state, name = self._live_run.coordination, self._member.name
+        state = self._live_run.coordination
         chosen = resolve_choice(action.agent_id, self._ballot_names)
         reason = action.reason
         if not is_visible(reason):
@@ -467,7 +472,7 @@ class Round:
         constrained = takes_none and not works_on_files(self._member, self._attempt)
         if constrained and same_as is None:
             same_as = find_agreeing(answers_by_name(state, self._ballot), chosen, self._run_spec.question)
-        vote = state.vote(name, chosen, reason, same_as)
+        vote = self._view.vote(chosen, reason, same_as)
         if isinstance(vote, Violation):
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
         self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained}))
@@ -475,7 +480,7 @@ class Round:
 
     def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:
         tests = [WrittenTest(title=one.title, script=one.script, expected=one.expected) for one in action.tests]
-        return self._record_tests(call, self._live_run.coordination.submit_tests(self._member.name, tests), form)
+        return self._record_tests(call, self._view.submit_tests(tests), form)
 
     def _record_tests(self, call: ToolCall, submitted: WrittenTestsSubmitted | Violation, form: ActionForm) -> bool:
         if isinstance(submitted, Violation):
@@ -503,7 +508,7 @@ class Round:
             content = formed(content, citations, self._run_spec.policy, claims)
         except ToolRefused as refused:
             return self._refuse(call, "wrong_format", str(refused))
-        verdict = self._live_run.coordination.answer(name, content, claims)
+        verdict = self._view.answer(content, claims)
         kept, fault = None, None
         if not isinstance(verdict, Violation):
             try:
@@ -512,7 +517,7 @@ class Round:
                 )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
                 fault = self._live_run.fault(error)
-            verdict = self._live_run.coordination.answer(name, content, claims)
+            verdict = self._view.answer(content, claims)
         if isinstance(verdict, Violation) and verdict.code == "too_late":
             raise BackendError("timeout", prompts.refusal(verdict))
         if isinstance(verdict, Violation):

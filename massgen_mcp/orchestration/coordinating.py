@@ -5,6 +5,7 @@ An agent that fails is dropped, and the others go on. Must not know what a round
 
 import anyio
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.countdown import Countdown
@@ -75,7 +76,7 @@ async def _play_rounds(member: Member, attempt: Attempt) -> None:
     if events := live_run.state.resume_point.open_rounds.get(member.name):
         await _play(member, attempt, Round.resume(member, attempt, tuple(events)))
     while True:
-        match live_run.coordination.duty(member.name):
+        match AgentView(live_run.coordination, member.name).get_duty():
             case Rest():
                 return
             case Wait():

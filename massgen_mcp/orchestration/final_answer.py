@@ -32,14 +32,14 @@ from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.round_request import (
     describe_checks,
+    has_file_tools,
     list_standing_tools,
     shown_changes,
     system_message,
-    works_on_files,
 )
 from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
 from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
-from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, list_texts, within
+from massgen_mcp.orchestration.window import Texts, all_within, list_texts, within
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, ToolRefused, WellFormedText, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
@@ -107,7 +107,7 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
     if attempt.live_run.state.work_done.tied:
         return False  # one of the tied answers alone would hide the others
     member = attempt.run_spec.member(winner.agent)
-    if not (abilities_of(member).takes_tools or works_on_files(member, attempt)):
+    if not has_file_tools(member, attempt):
         return True  # who cannot call tools gains nothing by writing once more what it wrote with the same means
     agreed = winner.outcome == "consensus" or len(attempt.live_run.coordination.answered) == 1
     return policy.final_answer_strategy == "auto" and agreed

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
@@ -211,7 +212,7 @@ class LiveRun:
 
     def drop(self, agent: str, fault: BackendError, changes: Changes | None = None) -> None:
         """Record that this agent takes part no more, and what its copies hold; what it asked need not be answered."""
-        self.record(self.coordination.drop(agent, fault.reason, str(fault), changes, fault.limit))
+        self.record(AgentView(self.coordination, agent).drop(fault.reason, str(fault), changes, fault.limit))
         asked = self.caller.asked
         if asked is not None and asked.agent == agent:
             self.record(InputGiven(kind=asked.kind, text="its agent was dropped"))

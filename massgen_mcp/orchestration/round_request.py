@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec, UserMessage
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.agreement import find_agreeing
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.state import Coordination
@@ -16,7 +17,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of, goal_text, tests_text
 from massgen_mcp.orchestration.live_run import AnswerStore, LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import Texts, all_within, within
+from massgen_mcp.orchestration.window import Texts, abilities_of, all_within, within
 from massgen_mcp.tools.files import FILE_TOOLS
 from massgen_mcp.views.plain_text import counted
 
@@ -56,12 +57,12 @@ def make_task(member: Member, attempt: Attempt, kind: RoundKind, *, judges: bool
         usual = prompts.FIRST_ANSWER
     notes = [] if get_own_task(member, kind) else [usual]
     criterion = prompts.CONTENT_WITH[run_spec.policy.voting_sensitivity]
-    if criterion and judges and coordination.may_answer(member.name):
+    if criterion and judges and AgentView(coordination, member.name).may_answer():
         notes.append(criterion)
     if not judges and member.perspective is not None:
         notes.append(member.perspective)
     notes.extend(describe_checks(member, attempt))
-    if judges and member.workspace is not None:
+    if judges and member.workspace is not None and has_file_tools(member, attempt):
         notes.append(prompts.PEER_FILES)
     if judges and run_spec.copies:
         notes.append(HOW_TO_JUDGE)
@@ -127,6 +128,11 @@ def works_on_files(member: Member, attempt: Attempt) -> bool:
     return bool(spec.copies or spec.context_names or others)
 
 
+def has_file_tools(member: Member, attempt: Attempt) -> bool:
+    """Return whether the agent is offered file tools: a model that takes no tools is, where there are files."""
+    return abilities_of(member).takes_tools or works_on_files(member, attempt)
+
+
 def file_notes(member: Member, attempt: Attempt) -> Iterator[str]:
     """Describe to an agent with a workspace its files, the caller's files, and work on copies of them."""
     run_spec = attempt.run_spec
@@ -164,7 +170,7 @@ def list_standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...
 
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
     """No vote without answers, no new answer beyond the limit."""
-    answer = (prompts.NEW_ANSWER,) if coordination.may_answer(ballot.viewer) else ()
+    answer = (prompts.NEW_ANSWER,) if AgentView(coordination, ballot.viewer).may_answer() else ()
     return (*answer, prompts.vote_tool(coordination.votable(ballot))) if ballot.entries else answer
 
 
@@ -230,7 +236,7 @@ def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
     none if it may only vote.
     """
     state = attempt.live_run.coordination
-    if not attempt.run_spec.policy.show_reasons or not state.may_answer(ballot.viewer):
+    if not attempt.run_spec.policy.show_reasons or not AgentView(state, ballot.viewer).may_answer():
         return ()
     names = {state.author(entry.label): entry.name for entry in ballot.entries}
     return tuple(
@@ -284,7 +290,7 @@ def ballot_message(
         kind = state.stage.kind if state.stage is not None else "vote"
         heading = _HEADINGS.get(kind, prompts.WRITTEN_TESTS)
         parts.append(prompts.tests_block(within(tests, most), shown.nonce, heading))
-    parts.append(prompts.DECIDE if state.may_answer(ballot.viewer) else request)
+    parts.append(prompts.DECIDE if AgentView(state, ballot.viewer).may_answer() else request)
     return "\n\n".join(parts)
 
 

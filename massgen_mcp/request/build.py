@@ -19,8 +19,8 @@ from massgen_mcp.config.adjusted import (
     with_containers,
     with_context_paths,
     with_limits,
-    with_procedure,
     with_sampling,
+    with_strategy,
     with_system_message,
     without_caller,
     without_files,
@@ -33,6 +33,7 @@ from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.harm import granted_by
+from massgen_mcp.request.kind import RunKind
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.question import EarlierTurn, check_question, check_text
 from massgen_mcp.request.runnable import (
@@ -95,6 +96,7 @@ class CallerRequest:
     """In the foreground: it is the first turn of a session that has no id yet."""
     history: tuple[EarlierTurn, ...] = ()
     """What was said before the question, if the caller tells it; a session's turns need not be told."""
+    kind: RunKind = "single"
     idempotency_key: str | None = None
     on_conflict: OnConflict = "use_existing"
     output_file: OutputFile | None = None
@@ -169,7 +171,7 @@ async def adjusted_team(given: CallerRequest) -> Team:
         config = with_system_message(config, given.system_message, replaces=given.replaces_system_messages)
     if not given.caller_answers:
         config = without_caller(config)
-    config = with_procedure(config, given.decide)
+    config = with_strategy(config, given.decide)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
     require_files(config)
     if not given.elsewhere:

@@ -203,10 +203,8 @@ def scripts_may_run(config: Config) -> bool:
     """Whether agents may be asked for scripts that run on the files of answers."""
     orchestrator = config.orchestrator
     allowed = orchestrator.enable_filesystem and orchestrator.run_scripts
-    procedure = orchestrator.procedure(len(config.agents), can_run=allowed)
-    return allowed and (
-        procedure in ("auto", "checks", "synthesise") or orchestrator.refute or orchestrator.write_check
-    )
+    strategy = orchestrator.choose_strategy(len(config.agents), can_run=allowed)
+    return allowed and (strategy in ("auto", "checks", "synthesise") or orchestrator.refute or orchestrator.write_check)
 
 
 def _script_permissions(config: Config) -> Iterator[RunScripts]:

@@ -35,7 +35,7 @@ class RunAccess:
         self._watches = KeptWatches(WATCHES)
         with suppress(MassgenError):
             engine.home.ensure()
-            if (inside := enclosing_run(environ)) and (owner := engine.store.get(inside).owner):
+            if (inside := enclosing_run(environ)) and (owner := engine.store.index.get(inside).owner):
                 self._inside = User(owner, environ=environ)
 
     @property
@@ -76,7 +76,7 @@ class RunAccess:
     def get_files(self, run_id: str) -> RunFiles:
         """Raises `MassgenError` unknown_run."""
         engine = self.engine
-        return engine.files.of(engine.store.get(run_id))
+        return engine.files.of(engine.store.index.get(run_id))
 
     def glance(self, row: RunRow) -> RunView:
         """Return a run as it is now; of one that has ended, or whose record can't be read, what the store knows."""
@@ -88,4 +88,11 @@ class RunAccess:
 
     @property
     def sessions(self) -> SessionTurns:
-        return SessionTurns(self.engine.store, self.glance, lambda run_id: self.get_watch(run_id).look())
+        return SessionTurns(self.engine.store.index, self.glance, lambda run_id: self.get_watch(run_id).look())
+
+
+class AccessPart:
+    """A part of the run service that needs the access of the current user alone."""
+
+    def __init__(self, access: RunAccess) -> None:
+        self._access = access

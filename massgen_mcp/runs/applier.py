@@ -22,6 +22,12 @@ class PatchApplier:
     def __init__(self, access: RunAccess, watcher: RunWatcher) -> None:
         self._access, self._watcher = access, watcher
 
+    @in_thread
+    def find_unapplied(self, views: Sequence[RunView]) -> frozenset[str]:
+        """Return the ids of those of these runs whose changes may be applied and were not yet."""
+        ended = [view.row for view in views if view.ended and not view.row.expired]
+        return frozenset(row.run_id for row in ended if self._access.engine.files.awaits_apply(row))
+
     async def apply(
         self,
         run_id: str,
@@ -45,7 +51,7 @@ class PatchApplier:
         def apply_patch() -> Application:
             home = self._access.engine.home
             if not dry_run:
-                self._access.engine.store.note(view.row.run_id, "undo" if undo else "apply")
+                self._access.engine.store.audit.note(view.row.run_id, "undo" if undo else "apply")
             ways = {"dry_run": dry_run, "undo": undo}
             made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
             if not dry_run and agent is None:

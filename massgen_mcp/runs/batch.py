@@ -22,6 +22,7 @@ from massgen_mcp.config.models.orchestrator import MAX_USD
 from massgen_mcp.errors import MassgenError, root_causes, storage_error
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.request.build import RunRequest
+from massgen_mcp.request.kind import RunKind
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.firmness import FAILURES
@@ -98,10 +99,11 @@ class Batch:
         results: "ResultsFile",
         on_result: Callable[[ResultLine], None],
         further: Callable[[BatchQuestion, RunView], Awaitable[ResultLine]] | None = None,
+        kind: RunKind = "batch",
     ) -> None:
-        """`further`: what a result says besides."""
+        """`further`: what a result says besides; `kind`: of its runs."""
         self.questions = questions
-        self._further = further
+        self._further, self._kind = further, kind
         self.left: list[BatchQuestion] = []
         """Those that were not asked, because what they may cost could pass the budget."""
         self._results, self._on_result = results, on_result
@@ -175,7 +177,7 @@ class Batch:
 
     async def _take(self, question: BatchQuestion, request: RunRequest, service: RunService) -> None:
         key = self._results.key_of(question, request)
-        given = replace(request.given, idempotency_key=key, session_id=None)
+        given = replace(request.given, kind=self._kind, idempotency_key=key, session_id=None)
         view, _ = await service.start(replace(request, given=given))
         while not view.ended:
             if view.stands_still:
@@ -268,6 +270,7 @@ def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
         "degraded": [{"agent": run.agents[agent].info.id, "reason": reason} for agent, reason, _ in run.degraded],
         "failure": work.failure,
         "usd": run.spent.rounded_usd,
+        "priced": not run.spent.unpriced_calls,
         "seconds": round(view.elapsed, 3),
         "run_id": view.row.run_id,
         "error": run.end.message if isinstance(run.end, RunFailed | RunTimedOut) else None,
@@ -291,7 +294,7 @@ def summary(batch: Batch) -> str:
     if not any(usd is not None for usd in spent):
         return f"{', '.join(parts)}; cost n/a"
     parts[-1] += f"; ${batch.usd:.4f}"
-    if None in spent:
+    if not all(result.get("priced", result["usd"] is not None) for result in batch.results):
         parts[-1] += "+"
     return ", ".join(parts)
 

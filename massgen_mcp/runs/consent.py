@@ -76,7 +76,7 @@ def read_demands(engine: Engine, row: RunRow, environ: Mapping[str, str]) -> Run
     if row.fingerprint != WAITING:
         return None
     parts: list[tuple[Config, RunState]] = []
-    for one in engine.store.family(row.run_id):
+    for one in engine.store.index.get_family(row.run_id):
         view = RunWatch(engine, one.run_id, lambda _: None).look()
         if view.state not in TERMINAL_STATES:
             parts.append((view.directory.read_request().config, view.snapshot))

@@ -28,6 +28,7 @@ from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunF
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
 from massgen_mcp.runs.starting import Dispatch
+from massgen_mcp.runs.store.amounts import find_wrong_amounts
 from massgen_mcp.runs.store.run_file import MovedRun, unpack, write_run_file
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -98,7 +99,7 @@ def move_out(engine: Engine, watch: Watch, run_id: str, target: Path, is_stopped
 
 def _take_back(engine: Engine, run_id: str) -> None:
     """Let a run go on here that was marked as moved, with those that are nested in it."""
-    for row in engine.store.take_back(run_id):
+    for row in engine.store.moves.take_back(run_id):
         files = engine.files.of(row)
         (files.path / LEFT).unlink(missing_ok=True)
         engine.liveness.announce(row, files)
@@ -119,19 +120,19 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Cal
     while quiet < 2:
         if is_stopped():
             raise MassgenError("not_finished", f"the export of run {run_id} was interrupted")
-        engine.store.move_out(run_id, where)
-        rows = [watch(row.run_id).row() for row in engine.store.family(run_id)]
+        engine.store.moves.move_out(run_id, where)
+        rows = [watch(row.run_id).row() for row in engine.store.index.get_family(run_id)]
         going_on = [row for row in rows if row.state == "running"]
         quiet = quiet + 1 if not going_on else 0
         for row in going_on:
             engine.liveness.announce(row, engine.files.of(row))
             if time.monotonic() > deadline:
                 if engine.pool is None:
-                    message = f"process {(row.runner or '').partition('-')[0]} doesn't stop executing run {row.run_id}"
-                    raise MassgenError("not_finished", f"{message}; end that process, then export the run")
-                engine.store.pause(row.run_id, row.runner or "")
+                    message = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
+                    raise MassgenError("not_finished", f"{message}; end it, then export the run")
+                engine.store.leases.release(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
-    for row in engine.store.family(run_id) if engine.pool is None else ():
+    for row in engine.store.index.get_family(run_id) if engine.pool is None else ():
         if row.moved:
             with suppress(OSError):  # known from the row, as long as that is not lost
                 write_durably(engine.files.of(row).path / LEFT, where.encode())
@@ -142,7 +143,7 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
     with ExitStack() as held:
         runs: list[tuple[MovedRun, RunFiles]] = []
         keys: list[str] = []
-        for row in engine.store.family(view.row.run_id):
+        for row in engine.store.index.get_family(view.row.run_id):
             if row.expired:
                 continue
             one = watch(row.run_id).look()
@@ -185,9 +186,17 @@ def _is_elsewhere(path: str) -> bool:
     return path.startswith(UPLOADED) or is_address(path)
 
 
+def _find_usd(view: RunView) -> float | None:
+    """Return what a run counts for quotas: its cost, or its cap while it goes on, or where its cost is unknown."""
+    settled = view.snapshot.spent.settled_usd
+    if view.ended and settled is not None:
+        return settled
+    return view.max_usd
+
+
 def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRun:
     row = view.row
-    ended = engine.store.ended(run_ids=[row.run_id])
+    ended = engine.store.ended.list_ended(run_ids=[row.run_id])
     run = NewRun(
         row.run_id,
         request.question,
@@ -199,10 +208,11 @@ def _moved_run(engine: Engine, view: RunView, request: FrozenRequest) -> MovedRu
         parent=row.parent,
         admitted=bool(row.admitted),
         owner=row.owner,
-        usd=view.snapshot.spent.known_usd if view.ended else view.max_usd,
+        usd=_find_usd(view),
+        kind=row.kind,
     )
     wanted: list[tuple[Wish, str]] = [
-        (one.action, one.message) for one in engine.store.controls([row.run_id]) if one.action != "move"
+        (one.action, one.message) for one in engine.store.controls.list_open([row.run_id]) if one.action != "move"
     ]
     marks = ended[0].marks if ended else {}
     return MovedRun(run=run, state=view.state, created=row.created, marks=marks, controls=tuple(wanted))
@@ -335,7 +345,7 @@ def _take_in(
 ) -> MovedIn:
     outer = arriving[0].lost.run
     if arriving[0].is_here:
-        return MovedIn(outer.run_id, engine.store.get(outer.run_id).state, known=True)
+        return MovedIn(outer.run_id, engine.store.index.get(outer.run_id).state, known=True)
     notes: list[str] = []
     if not arriving[0].ended:
         _require_free_session(engine, outer)
@@ -357,8 +367,8 @@ def _take_in(
         if one.before is not None:
             engine.files.remove(one.before, "results")
         entered.append(_place_files(engine, environ, one, place, waits=waits, keyless=bool(keyless), outer=arriving[0]))
-    engine.store.restore(entered)
-    row = engine.store.get(outer.run_id)
+    engine.store.moves.restore(entered)
+    row = engine.store.index.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
         notes.append("It lost its idempotency key, since another run here has the same one.")
     asks_for = demands.describe_lines() if demands is not None and waits else ()
@@ -410,7 +420,10 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     unpacked, run = RunFiles(place), moved.run
     request = unpacked.read_request()
     try:
-        record = folded(unpacked.event_log.read_to_continue())
+        records = unpacked.event_log.read_to_continue()
+        if wrong := next(find_wrong_amounts(moved, records), None):
+            raise MassgenError("run_damaged", f"{wrong} is negative or no number, so nothing was imported")
+        record = folded(records)
     except LookupError as error:
         raise MassgenError("run_damaged", "the events of the run contradict each other") from error
     parent = request.nesting and request.nesting.parent
@@ -424,7 +437,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
         key = run.idempotency_key.removeprefix(f"{run.owner}\n")
         run = replace(run, idempotency_key=f"{owner}\n{key}" if owner else key)
     run = replace(run, fingerprint=dispatch.identity(request.config), owner=run.owner if owner is None else owner)
-    before = engine.store.get(run.run_id) if engine.store.known([run.run_id]) else None
+    before = engine.store.index.get(run.run_id) if engine.store.index.find_known([run.run_id]) else None
     left = before if before is not None and before.moved else None
     still = left is not None and not _gone_on(engine.files.of(left), unpacked, left)
     lost = LostRun(run, state, moved.created, record, controls=moved.controls, marks=moved.marks)
@@ -453,7 +466,7 @@ def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
 
 
 def _require_free_session(engine: Engine, run: NewRun) -> None:
-    turns = engine.store.recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
+    turns = engine.store.index.list_recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError(
             "session_busy", f"run {busy[0]} of the same session is active here; import this run when that one has ended"

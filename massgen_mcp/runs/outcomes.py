@@ -10,7 +10,7 @@ from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import Usual, classify_work
-from massgen_mcp.runs.access import RunAccess
+from massgen_mcp.runs.access import AccessPart
 from massgen_mcp.runs.checks import check_mark
 from massgen_mcp.runs.store.counting import counted_runs
 from massgen_mcp.runs.view.run_view import RunView
@@ -19,16 +19,13 @@ from massgen_mcp.statistics.sums import NEWEST, Statistics, StatisticsFilter, st
 from massgen_mcp.threads import in_thread
 
 
-class RunOutcomes:
+class RunOutcomes(AccessPart):
     """Ended runs that the current user may see."""
-
-    def __init__(self, access: RunAccess) -> None:
-        self._access = access
 
     @in_thread
     def sum_up(self, wanted: StatisticsFilter) -> Statistics:
         """Return what the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
-        runs, unread = counted_runs(self._access.engine, since=wanted.since, config=wanted.config)
+        runs, unread = counted_runs(self._access.engine, since=wanted.since, config=wanted.config, kind=wanted.kind)
         return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.filters, unread=unread)
 
     @in_thread
@@ -47,7 +44,7 @@ class RunOutcomes:
         read. `config`: the run's, if the caller has it already.
         """
         with suppress(MassgenError):
-            row = self._access.engine.store.get(run_id)
+            row = self._access.engine.store.index.get(run_id)
             agents = (config or self._access.engine.files.of(row).read_request().config).agents
             models = [agent.backend.model for agent in agents]
             return usual_time(counted_runs(self._access.engine, config=row.config, newest=NEWEST)[0], models)
@@ -80,7 +77,7 @@ class RunOutcomes:
             backends = [one.backend for one in self._access.engine.files.of(row).read_request().config.agents]
         kept = redactor_for(self._access.environ, backends).text(note)
         mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
-        self._access.engine.store.mark(row.run_id, agent or "", mark)
+        self._access.engine.store.ended.mark(row.run_id, agent or "", mark)
 
     @in_thread
     def list_proved(self) -> list[tuple[RunView, str, str]]:

@@ -75,7 +75,7 @@ class RunService:
     async def start(self, request: RunRequest) -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
-        `on_conflict` says what to do when the key is taken (see `RunStore.add`). A turn of a session is told question
+        `on_conflict` says what to do when the key is taken (see `RunQueue.add`). A turn of a session is told question
         and answer of the turns before it; only one turn of a session may be on its way.
 
         In a process that works inside a run it is nested in that one, and begins when that one admits it.
@@ -138,7 +138,7 @@ class RunService:
         if message:
             backends = [agent.backend for agent in view.directory.read_request().config.agents]
             message = redactor_for(self.access.environ, backends).text(message)
-        await anyio.to_thread.run_sync(self.access.engine.store.want, run_id, action, message)
+        await anyio.to_thread.run_sync(self.access.engine.store.controls.request, run_id, action, message)
         view = await self.watcher.get_run(run_id)
         await anyio.to_thread.run_sync(self.access.dispatch.see_to, view)
         await anyio.to_thread.run_sync(self.access.engine.liveness.announce, view.row, view.directory)
@@ -147,7 +147,7 @@ class RunService:
     @in_thread
     def read_demands(self, run_id: str) -> RunDemands | None:
         """Return what a run asks for that came from elsewhere and waits for consent; None for any other one."""
-        return read_demands(self.access.engine, self.access.engine.store.get(run_id), self.access.environ)
+        return read_demands(self.access.engine, self.access.engine.store.index.get(run_id), self.access.environ)
 
     async def resume(self, run_id: str, accepted: str | None = None) -> RunView:
         """Let an interrupted run go on with the keys of this process. `accepted`: the digest of what a person accepted,

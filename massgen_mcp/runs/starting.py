@@ -34,7 +34,7 @@ def enqueue(
     identity: Callable[[Config], str],
 ) -> tuple[Added, SessionHistory]:
     """Directory first, row last: a run that the store knows is whole. `frozen` gets its session's turns.
-    Raises as `RunStore.add` and `with_earlier_changes`.
+    Raises as `RunQueue.add` and `with_earlier_changes`.
     """
     engine.home.ensure()
     owner, key = engine.owner, request.given.idempotency_key
@@ -50,10 +50,11 @@ def enqueue(
         admitted=frozen.nesting is None,
         owner=owner,
         usd=frozen.config.budget.max_usd,
+        kind=frozen.kind,
     )
     if engine.pool is not None and request.given.changes_of is not None:
-        raise MassgenError("invalid_arguments", "changes_of only works on the machine with the files")
-    if (added := engine.store.reusable(run, request.given.on_conflict)) is not None:
+        raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
+    if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     with engine.files.making():
         while True:
@@ -66,7 +67,7 @@ def enqueue(
                 if request.given.uploads:
                     upload_base(files, request.config)
                 engine.files.publish(run.run_id)
-                added = engine.store.add(
+                added = engine.store.queue.add(
                     replace(run, turns_over=over),
                     on_conflict=request.given.on_conflict,
                     max_queued=engine.home.limits.queued,
@@ -127,7 +128,7 @@ class Dispatch:
         try:
             config = view.directory.read_request().config
         except JournalNewer:
-            self._store.set_aside(view.row.run_id)
+            self._store.leases.park_until_upgrade(view.row.run_id)
             return
         if self.identity(config) == view.row.fingerprint:
             self._liveness.ensure_runner(view.row.fingerprint, self._environ)
@@ -144,15 +145,15 @@ class Dispatch:
             require_keys(config, self._environ)
         if demands is not None:
             self._accept(view.row.run_id)
-        self._store.adopt(view.row.run_id, self.identity(config))
+        self._store.queue.adopt(view.row.run_id, self.identity(config))
         self._liveness.ensure_runner(self.identity(config), self._environ)
 
     def _accept(self, run_id: str) -> None:
         """Let the runs that are nested in it have credentials, too."""
-        for row in self._store.family(run_id):
+        for row in self._store.index.get_family(run_id):
             if row.fingerprint == WAITING:
                 config = self._files.of(row).read_request().config
-                self._store.accept(row.run_id, self.identity(config))
+                self._store.queue.accept(row.run_id, self.identity(config))
 
     def held_up(self, row: RunRow) -> str | None:
         """Why this process cannot have a run that waits for a runner executed; None if it can."""
@@ -201,7 +202,8 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     nesting_refused, saying which limit is reached, config_invalid.
     """
     if outer is None:
-        return FrozenRequest(request.question, request.config, bounded=request.config.budget.bounds_prices)
+        bounded, kind = request.config.budget.bounds_prices, request.given.kind
+        return FrozenRequest(request.question, request.config, bounded=bounded, kind=kind)
     asked, run = outer.directory.read_request(), outer.snapshot
     nested, started = asked.config.nested, len(outer.snapshot.nested_runs)
     run_id = outer.row.run_id
@@ -230,6 +232,6 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
 
 def ask_to_admit(engine: Engine, environ: Mapping[str, str], outer: RunView, run_id: str) -> None:
     """Have whoever executes the outer run set aside what this one may spend, and let it begin. Safe to repeat."""
-    engine.store.want(outer.row.run_id, "admit", run_id)
+    engine.store.controls.request(outer.row.run_id, "admit", run_id)
     Dispatch(engine, environ).see_to(outer)
     engine.liveness.announce(outer.row, outer.directory)

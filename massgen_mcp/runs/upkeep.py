@@ -5,18 +5,15 @@ from functools import partial
 from pathlib import Path
 
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.access import RunAccess
+from massgen_mcp.runs.access import AccessPart
 from massgen_mcp.runs.consent import RunDemands
 from massgen_mcp.runs.moving import MovedIn, MovedOut, move_in, move_out
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
 from massgen_mcp.threads import in_thread, run_in_stoppable_thread
 
 
-class RunUpkeep:
+class RunUpkeep(AccessPart):
     """Deletes, exports and imports the runs that the current user may see."""
-
-    def __init__(self, access: RunAccess) -> None:
-        self._access = access
 
     async def move_out(self, run_id: str, target: Path) -> MovedOut:
         """Do what `runs.moving.move_out` does; a caller that is cancelled before the file is complete keeps the run

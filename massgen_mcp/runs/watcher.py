@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.question import check_text
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.access import RunAccess
@@ -49,7 +50,7 @@ class RunWatcher:
     @in_thread
     def find_run_id(self, beginning: str, *, to_change: bool = False) -> str:
         """Return the id of the run that is meant by the beginning of an id. Raises as `find_run`."""
-        return find_run(self._access.engine.store, beginning, to_change=to_change)
+        return find_run(self._access.engine.store.index, beginning, to_change=to_change)
 
     @in_thread
     def list_turns(self, session_id: str) -> list[RunView]:
@@ -66,12 +67,13 @@ class RunWatcher:
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
+        kind: ListedKind = "single",
         limit: int,
         keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
         """Return runs, newest first; damaged and expired runs are there with what the store knows of them. `since`:
-        seconds since the epoch; `before`: the number of the last row of the page before; `keep`: only rows for which it
-        is true. Raises `MassgenError` invalid_arguments.
+        seconds since the epoch; `before`: the number of the last row of the page before; `kind`: of one kind, or of
+        all; `keep`: only rows for which it is true. Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
             check_text("session_id", session_id)
@@ -79,8 +81,8 @@ class RunWatcher:
         views, last = list[RunView](), before
         at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
         while len(views) < limit and (
-            found := self._access.engine.store.recent(
-                state=known, session_id=session_id, since=since, before=last, limit=at_once
+            found := self._access.engine.store.index.list_recent(
+                state=known, session_id=session_id, since=since, before=last, kind=kind, limit=at_once
             )
         ):
             seen = map(self._access.glance, found if keep is None else filter(keep, found))
@@ -93,7 +95,7 @@ class RunWatcher:
     def list_interrupted(self, directory: Path) -> list[RunView]:
         """Return the runs below this directory whose process is gone and that can be continued, newest first."""
         views: list[RunView] = []
-        for row in self._access.engine.store.unfinished_below(directory):
+        for row in self._access.engine.store.index.find_unfinished(directory):
             with suppress(MassgenError):  # its files are gone, or cannot be read
                 views.append(self._access.get_watch(row.run_id).look())
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]

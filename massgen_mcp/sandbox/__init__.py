@@ -23,14 +23,15 @@ from massgen_mcp.sandbox.policy import (
     Image,
     LevelName,
     Policy,
-    ResourceLimits,
     VisiblePath,
     find_package,
 )
 from massgen_mcp.sandbox.probe import LevelReport, SandboxChoice, Wanted, Wishes, choose, how_to_get_one, survey
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.project_tools import NO_TOOLS, OFFLINE, ProjectTools, project_tools
+from massgen_mcp.sandbox.rules import SandboxRules
 from massgen_mcp.sandbox.shell import build_shell_command
+from massgen_mcp.sandbox.specification import ResourceLimits
 
 __all__ = [
     "INSTALLED",
@@ -52,6 +53,7 @@ __all__ = [
     "ResourceLimits",
     "SandboxChoice",
     "SandboxFailed",
+    "SandboxRules",
     "SandboxedProcess",
     "VisiblePath",
     "Wanted",

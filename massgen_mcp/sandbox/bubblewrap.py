@@ -10,8 +10,8 @@ from pathlib import Path
 
 from massgen_mcp.sandbox import filters
 from massgen_mcp.sandbox.network_layout import format_hosts
-from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy, readable
-from massgen_mcp.sandbox.specification import LaunchPlan, Layers, StatusPipes
+from massgen_mcp.sandbox.policy import OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy, readable
+from massgen_mcp.sandbox.specification import MIB, LaunchPlan, Layers, StatusPipes
 
 _ARGUMENTS, _FILTER, _REPORTS, _GATE, _HOSTS, _TEXTS = 20, 21, 22, 23, 24, 25
 """Descriptors; at `_TEXTS` and above those of texts."""

@@ -17,8 +17,9 @@ from typing import Any
 
 import anyio.to_thread
 
-from massgen_mcp.sandbox.policy import GIB, Image, ImageRefused, Policy, ResourceLimits, VisiblePath
+from massgen_mcp.sandbox.policy import Image, ImageRefused, Policy, VisiblePath
 from massgen_mcp.sandbox.process import spawn
+from massgen_mcp.sandbox.specification import GIB, ResourceLimits
 
 PROGRAMS = ("skopeo", "umoci")
 BOUNDS = ResourceLimits(seconds=1800, disk_bytes=32 * GIB, files=1_000_000)

@@ -6,14 +6,14 @@ A level counts on a machine only once the probes have passed there (see `probe`)
 import os
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never
 
 from massgen_mcp.sandbox import bubblewrap, containers, seatbelt
 from massgen_mcp.sandbox.network_layout import list_proxy_variables
 from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy, environment, readable
-from massgen_mcp.sandbox.specification import Bounds, Specification
+from massgen_mcp.sandbox.specification import Specification
 
 BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
@@ -129,7 +129,7 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
             assert_never(level)
     specification = Specification(
         launch,
-        Bounds(**asdict(policy.bounds)),
+        policy.bounds,
         writable=(str(policy.workspace), str(policy.scratch)),
         growing=tuple(str(shown.host) for shown in policy.shown if shown.writable),
         namespaces=namespaces,

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from massgen_mcp.sandbox.specification import ResourceLimits
+
 WORKSPACE = "/workspace"
 """Where a command finds the workspace, and where it begins."""
 SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
@@ -27,25 +29,8 @@ LevelName = Literal["bubblewrap", "docker", "podman", "sandbox-exec"]
 OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev", "/run")))
 """The kernel's own directories and everybody's sockets: never a part of a directory that is shown."""
 
-MIB = 1024 * 1024
-GIB = 1024 * MIB
 
-
-@dataclass(frozen=True, slots=True)
-class ResourceLimits:
-    """What one command may use, all of its processes together. Beyond it the command is ended, and says so."""
-
-    seconds: float = 120
-    memory_bytes: int = 2 * GIB
-    processes: int = 256
-    open_files: int = 1024
-    """Of each process."""
-    disk_bytes: int = 2 * GIB
-    """In all writable places together, what was there before included; also the size of the largest file."""
-    files: int = 200_000
-    """Files and directories in all writable places together."""
-    processors: float | None = None
-    """Outside of a container rounded up to whole ones. None: all that there are."""
+_USUAL = ResourceLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +86,7 @@ class Policy:
     """Directories with further programs, readable at their own paths. With one below `/tmp` bubblewrap gives a command
     an empty `/tmp` of its own in memory.
     """
-    bounds: ResourceLimits = ResourceLimits()
+    bounds: ResourceLimits = _USUAL
     image: str | None = None
     """Of a container; only for Docker and Podman."""
     unpacked: Image | None = None

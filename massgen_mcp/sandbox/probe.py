@@ -25,8 +25,9 @@ from pydantic import TypeAdapter
 
 from massgen_mcp.sandbox import levels
 from massgen_mcp.sandbox.network import Network, NetworkFailed
-from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy, ResourceLimits
+from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
+from massgen_mcp.sandbox.specification import ResourceLimits
 from massgen_mcp.sandbox.targets import Targets
 from massgen_mcp.sandbox.tool_files import STORE
 

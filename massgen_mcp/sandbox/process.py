@@ -22,7 +22,8 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from massgen_mcp.sandbox import levels
 from massgen_mcp.sandbox.network import Network, NetworkFailed
-from massgen_mcp.sandbox.policy import MIB, LevelName, Policy
+from massgen_mcp.sandbox.policy import LevelName, Policy
+from massgen_mcp.sandbox.specification import MIB
 
 EndReason = Literal["exited", "time", "memory", "processes", "disk", "files", "hidden", "stopped", "failed", "lost"]
 """Why a command is over: it ended by itself; a bound was exceeded; one of its processes could not be looked at; it was

@@ -7,17 +7,30 @@ library only, and as little of that as possible.
 import json
 from typing import NamedTuple
 
+MIB = 1024 * 1024
+GIB = 1024 * MIB
 
-class Bounds(NamedTuple):
-    """What one command may use; the fields of `policy.ResourceLimits`."""
 
-    seconds: float
-    memory_bytes: int
-    processes: int
-    open_files: int
-    disk_bytes: int
-    files: int
-    processors: float | None
+class ResourceLimits(NamedTuple):
+    """What one command may use, all of its processes together. Beyond it the command is ended, and says so."""
+
+    seconds: float = 120
+    memory_bytes: int = 2 * GIB
+    processes: int = 256
+    open_files: int = 1024
+    """Of each process."""
+    disk_bytes: int = 2 * GIB
+    """In all writable places together, what was there before included; also the size of the largest file."""
+    files: int = 200_000
+    """Files and directories in all writable places together."""
+    processors: float | None = None
+    """Outside of a container rounded up to whole ones. None: all that there are."""
+
+    def with_seconds(self, seconds: float) -> "ResourceLimits":
+        return self._replace(seconds=seconds)
+
+    def to_plain(self) -> dict[str, float | None]:
+        return self._asdict()
 
 
 class StatusPipes(NamedTuple):
@@ -54,7 +67,7 @@ class Specification(NamedTuple):
     """One command, its bounds, and the host directories that it fills."""
 
     launch: LaunchPlan
-    bounds: Bounds
+    bounds: ResourceLimits
     writable: tuple[str, ...]
     growing: tuple[str, ...]
     """Directories of a person's, of which only what is added counts."""
@@ -80,7 +93,7 @@ def decode(text: bytes) -> Specification:
             tuple(teardown),
             Layers(tuple(layers[0]), tuple(layers[1]), _restore_descriptors(layers[2])) if layers else None,
         ),
-        Bounds(*bounds),
+        ResourceLimits(*bounds),
         tuple(writable),
         tuple(growing),
         (namespaces[0], namespaces[1]) if namespaces else None,

@@ -270,7 +270,9 @@ class Supervision:
         return self._status is not None
 
 
-def launch(described: specification.LaunchPlan, bounds: specification.Bounds, reporting: int, gate: int) -> None:
+def launch(
+    described: specification.LaunchPlan, bounds: specification.ResourceLimits, reporting: int, gate: int
+) -> None:
     """Become the launcher of the command's level. Does not return, or raises."""
     files = described.files
     if described.layers is not None:

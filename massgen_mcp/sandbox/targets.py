@@ -13,11 +13,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, LevelName, Policy, ResourceLimits, VisiblePath
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, LevelName, Policy, VisiblePath
+from massgen_mcp.sandbox.specification import MIB, ResourceLimits
 
 BOUNDS = ResourceLimits(
     seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000
@@ -111,7 +111,7 @@ class Targets:
             "unix": str(self._outside / "socket"),
             "abstract": f"massgen-{self._nonce}",
             "shared": self._nonce,
-            **asdict(BOUNDS),
+            **BOUNDS.to_plain(),
         }
 
     def _listen(self) -> None:

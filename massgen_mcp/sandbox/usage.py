@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from massgen_mcp.sandbox.specification import Bounds
+    from massgen_mcp.sandbox.specification import ResourceLimits
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LINUX = sys.platform == "linux"
@@ -58,7 +58,7 @@ class Disk:
     What lay in a person's directory (`growing`) does not count; a workspace that was too full already may not grow.
     """
 
-    def __init__(self, writable: Sequence[str], growing: Sequence[str], bounds: "Bounds") -> None:
+    def __init__(self, writable: Sequence[str], growing: Sequence[str], bounds: "ResourceLimits") -> None:
         self._writable, self._growing = writable, growing
         self._bounds = bounds
         (there, files_there), (own, own_files) = self._measure()

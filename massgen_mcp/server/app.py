@@ -54,6 +54,7 @@ from massgen_mcp.server.arguments import as_published
 from massgen_mcp.server.clients import OVER_HTTP, WakingRuns, identify_client, is_over_http
 from massgen_mcp.server.results import MAX_BYTES, ToolReply
 from massgen_mcp.server.results.reply import page_of
+from massgen_mcp.server.results.words import find_own_program
 from massgen_mcp.server.run_app import for_models, listed, run_app
 from massgen_mcp.server.schemas import compacted, reply_schema
 from massgen_mcp.server.tasks import Tasks
@@ -283,7 +284,8 @@ class MassgenServer(SurfaceServer):
                 return asked.result
             refusal = _caller_error(error) or _fault(name, error)
             hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
-            return _error(refusal.code, f"{refusal}{hint}")
+            message = str(refusal).replace("`massgen ", f"`{find_own_program()} ")
+            return _error(refusal.code, f"{message}{hint}")
 
     async def _admitted(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments that the call gives. Raises `MassgenError` invalid_arguments for an unknown tool or argument,

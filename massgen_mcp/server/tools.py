@@ -6,6 +6,7 @@ fields tell a model everything it needs, the next step included.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -22,6 +23,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.money.estimate import Estimate, estimate, get_team_prices
 from massgen_mcp.request.build import CallerRequest, OnConflict, RunRequest, build_request
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Team
 from massgen_mcp.request.trust import Consent
@@ -251,15 +253,19 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         state: RunStatus | None = None,
         session_id: str | None = None,
         since: Annotated[Moment | None, Field(description="Earliest start.")] = None,
+        kind: ListedKind = "single",
         cursor: Annotated[int | None, Field(description="From next_cursor.", ge=0), BOUNDED] = None,
         limit: Annotated[int, Field(ge=0, le=100)] = LISTED,
     ) -> results.RunList:
         """Find earlier runs, newest first."""
         most = limit or LISTED
         views = await service.watcher.list_runs(
-            state=state, session_id=session_id, since=since, before=cursor or None, limit=most
+            state=state, session_id=session_id, since=since, before=cursor or None, kind=kind, limit=most
         )
-        return await anyio.to_thread.run_sync(results.run_list, views, most)
+        digests = await service.outcomes.read_digests(views)
+        unapplied = await service.applier.find_unapplied(views)
+        listed = partial(results.run_list, views, most, digests=digests, unapplied=unapplied)
+        return await anyio.to_thread.run_sync(listed)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(

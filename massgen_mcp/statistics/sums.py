@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from massgen_mcp.money.estimate import Usual, WorkKind, format_time_range
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import AgentDigest, Mark, RunDigest, SpentDigest
 
@@ -44,13 +45,15 @@ class CountedRun:
 @dataclass(frozen=True, slots=True)
 class StatisticsFilter:
     """`since`: started then or later, in seconds since the epoch; `config`: where the team came from, in the words of
-    `list_runs`; `team`: its agents have these models and no others; `model`: an agent with it took part.
+    `list_runs`; `team`: its agents have these models and no others; `model`: an agent with it took part; `kind`: see
+    `RunKind`.
     """
 
     since: float | None = None
     config: str | None = None
     team: frozenset[str] | None = None
     model: str | None = None
+    kind: ListedKind = "single"
 
     def fits(self, run: CountedRun) -> bool:
         """As far as the run's digest tells it."""
@@ -61,6 +64,9 @@ class StatisticsFilter:
     def filters(self) -> tuple[str, ...]:
         """In words."""
         since = None if self.since is None else datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        kind = None
+        if self.kind != "single":
+            kind = self.kind
         return tuple(
             f"{name} {value}"
             for name, value in (
@@ -68,6 +74,7 @@ class StatisticsFilter:
                 ("config", self.config),
                 ("team", None if self.team is None else ", ".join(sorted(self.team))),
                 ("model", self.model),
+                ("kind", kind),
             )
             if value is not None
         )

@@ -8,13 +8,9 @@ from pathlib import Path
 
 from massgen_mcp.sandbox import (
     INSTALLED,
-    NO_TOOLS,
     WORKSPACE,
-    Image,
-    LevelName,
     Policy,
-    ProjectTools,
-    ResourceLimits,
+    SandboxRules,
     VisiblePath,
 )
 from massgen_mcp.tools.base import ToolRefused
@@ -25,18 +21,12 @@ MAX_RULE = 4_000
 """Characters of a rule for commands as an agent reads it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRules:
-    """Times in seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRules(SandboxRules):
+    """What holds for the commands of one agent. Times in seconds."""
 
-    level: LevelName
     usual_seconds: float
     most_seconds: float
-    bounds: ResourceLimits
-    network: tuple[str, ...] = ()
-    tools: ProjectTools = NO_TOOLS
-    hidden: tuple[Path, ...] = ()
-    """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[VisiblePath, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
     installed: tuple[VisiblePath, ...] = ()
@@ -45,9 +35,6 @@ class CommandRules:
     """As in `Policy`."""
     prepare: Callable[[Path], list[str]] | None = None
     """Called with the workspace before a command, blocking; returns what the agent should know."""
-    image: str | None = None
-    unpacked: Image | None = None
-    open_network: bool = False
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
     """Regular expressions, held against the beginning of a command: a rule for agents, and no protection."""
@@ -70,7 +57,7 @@ class CommandRules:
         return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"
 
     def described(self) -> str:
-        """What an agent reads of the network and of the rule."""
+        """Describe the network and the rule to an agent."""
         reach = f"Of the network only {', '.join(self.network)}." if self.network else "No network."
         sentences = ["The network can be reached." if self.open_network else reach]
         if self.allowed:
@@ -90,8 +77,10 @@ def policy_now(
     for shelf in workspace.shelves:
         workspace.root.make_link(shelf, f"/{shelf}")
     shown: list[VisiblePath] = []
-    hidden: list[Path] = [*rules.hidden]
-    notes = rules.prepare(place) if rules.prepare is not None else []
+    hidden: list[Path] = []
+    notes: list[str] = []
+    if rules.prepare is not None:
+        notes = rules.prepare(place)
     for mount in workspace.mounts:
         concealed = _concealed(mount)
         if concealed is None:
@@ -102,26 +91,14 @@ def policy_now(
     seen = tuple(one.host for one in shown)
     linked = [one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen)]
     installed = [replace(one, place=INSTALLED + one.place.removeprefix(WORKSPACE)) for one in rules.installed]
-    policy = Policy(
-        workspace=place,
-        scratch=scratch,
-        shown=(*shown, *_layered(shown, linked), *installed, *rules.tools.layered),
-        known_as=rules.known_as,
-        hidden=tuple(hidden),
-        network=rules.network,
-        toolchains=rules.tools.readable,
-        empty=rules.tools.empty,
-        environ=rules.tools.environ,
-        bounds=replace(rules.bounds, seconds=seconds),
-        image=rules.image,
-        unpacked=rules.unpacked,
-        open_network=rules.open_network,
+    policy = rules.make_policy(
+        place, scratch, (*shown, *_layered(shown, linked), *installed), rules.known_as, tuple(hidden)
     )
-    return policy, notes
+    return replace(policy, bounds=rules.bounds.with_seconds(seconds)), notes
 
 
 def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterator[VisiblePath]:
-    """Where links in the workspace lead to what has a layer."""
+    """Yield the layers to which links in the workspace lead."""
     for one in linked:
         for mount in shown:
             if one.layered and one.host.is_relative_to(mount.host):
@@ -129,7 +106,7 @@ def _layered(shown: list[VisiblePath], linked: Iterable[VisiblePath]) -> Iterato
 
 
 def _concealed(mount: Mount) -> list[Path] | None:
-    """The host paths below a mount that a command must not see; None if they cannot all be found."""
+    """Return the host paths below a mount that a command must not see; None if they cannot all be found."""
     if mount.file is not None:
         return []
     found, whole = mount.root.hidden.paths()

@@ -38,6 +38,7 @@ from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import DRAWING, STATISTICS_DRAWING, document, with_data
 from massgen_mcp.page.head import TONES
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
@@ -206,6 +207,7 @@ class RunListFilter(BaseModel, frozen=True, extra="forbid"):
     """In the question, as far as the store keeps it, or the beginning of the id."""
     team: str = ""
     state: RunStatus | None = None
+    kind: ListedKind = "single"
     since: float | None = Field(None, allow_inf_nan=False)
     before: float | None = Field(None, allow_inf_nan=False)
     cursor: int | None = Field(None, ge=1, le=2**63 - 1)
@@ -312,7 +314,12 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
     async def runs(request: Request) -> Response:
         wanted = RunListFilter.model_validate(dict(request.query_params))
         views = await service.watcher.list_runs(
-            state=wanted.state, since=wanted.since, before=wanted.cursor, limit=wanted.limit, keep=wanted.fits
+            state=wanted.state,
+            since=wanted.since,
+            before=wanted.cursor,
+            kind=wanted.kind,
+            limit=wanted.limit,
+            keep=wanted.fits,
         )
         digests = await service.outcomes.read_digests(views)
         return _json(redactor.value(await anyio.to_thread.run_sync(rows, views, digests, wanted.limit)))

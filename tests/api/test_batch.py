@@ -49,6 +49,6 @@ def test_results_come_in_the_order_of_the_questions_and_stay_in_the_file(home: T
 
 def test_wrong_questions_and_arguments_are_told_before_anything_is_asked(home: TempHome) -> None:
     assert "questions:2: question: " in asked(home, ["a", {"id": "b"}], config="@examples/scripted")
-    assert "1: no example @examples/scriptd" in asked(home, ["a"], config="@examples/scriptd")
+    assert "1: There is no example @examples/scriptd." in asked(home, ["a"], config="@examples/scriptd")
     assert "unknown argument 'modell'; did you mean model?" in asked(home, ["a"], modell="scripted/x")
     assert (home.work / "answers.jsonl").read_text() == ""

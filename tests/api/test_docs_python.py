@@ -26,7 +26,7 @@ def test_the_blocks_run_in_their_order(place: Place, litellm: Any, capsys: pytes
     assert run.startswith("Neither: replace it piece by piece.")
     assert re.search(r"^agent_[abc] won with \{'agent_a': \d", models)
     assert session == "teacher's answer to: And a functor?\n"
-    assert error == "config_not_found no example @examples/scriptd; did you mean @examples/scripted?\n"
+    assert error == "config_not_found There is no example @examples/scriptd. Did you mean @examples/scripted?\n"
     assert built.startswith("['scripted-x1', 'scripted-y2']\n")
     assert re.search(r"answer to: Which one\? \d+\n\{'agent_a': ", completed)
     assert streamed == run.rstrip("\n") + "\n"

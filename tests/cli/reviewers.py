@@ -9,11 +9,12 @@ from typing import Any
 
 from massgen_mcp.markers import materials
 from tests.harness import TempHome
-from tests.raw_double import RawDouble, Seen, answering, reply, sse
+from tests.raw_double import Flow, RawDouble, Seen, answering, reply, sse
 from tests.small_window import tokens
 
 TYPES = ("vllm", "sglang", "lmstudio")
 """Of the backends: each is another vendor."""
+HELD_SECONDS = 600.0
 Finding = dict[str, Any]
 Verdict = tuple[str, str]
 
@@ -37,6 +38,8 @@ class Reviewer:
     """Tokens that it reads at once; None: any number."""
     refute_window: int | None = None
     """Tokens that it reads at once where it is to refute."""
+    holds: Callable[[str], bool] = lambda _: False
+    """Says of what it was asked whether its reply does not come while a test lasts."""
     asked: list[str] = field(default_factory=list[str])
     """What it was asked, each time the whole of it."""
 
@@ -45,10 +48,12 @@ class Reviewer:
 async def reviewing(home: TempHome, **reviewers: Reviewer) -> AsyncGenerator[tuple[str, RawDouble]]:
     """The path of a config of these reviewers, each of another vendor as far as there are some, and the double."""
 
-    def respond(seen: Seen, number: int) -> bytes:
+    def respond(seen: Seen, number: int) -> bytes | Flow:
         reviewer = reviewers[seen.body["model"]]
         texts = [str(message["content"]) for message in seen.body["messages"]]
         reviewer.asked.append("\n".join(texts))
+        if reviewer.holds(reviewer.asked[-1]):
+            return Flow(list, silence_seconds=HELD_SECONDS)
         if reviewer.fails:
             return reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
         is_refuting = "Try to refute" in reviewer.asked[-1]

@@ -51,7 +51,7 @@ def batch(home: TempHome, *arguments: str, code: int = 0) -> str:
 
 
 def count_of_runs(home: TempHome) -> int:
-    return len(json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"])
+    return len(json.loads(run_command(home, SERVER_MODULE, "runs", "--json", "--kind", "all").stdout)["runs"])
 
 
 def test_each_question_becomes_a_line_and_a_second_call_asks_nothing(home: TempHome) -> None:
@@ -106,6 +106,21 @@ async def test_a_result_that_was_not_written_to_its_end_is_taken_from_the_run_an
         await anyio.to_thread.run_sync(lambda: batch(home, *command))
     assert file.read_bytes() == whole
     assert len(double.heads) == 2
+
+
+def test_the_sum_of_a_batch_says_that_a_part_of_it_is_unknown(home: TempHome) -> None:
+    config = home.config("ada", agent("ada", {"answer": "42"}))
+    written(home, {"question": "One?"}, {"question": "Two?"})
+    batch(home, "questions.jsonl", "--config", config)
+    first, second = results(home)
+    known, unknown = {**first, "usd": 0.5, "priced": True}, {**second, "usd": 0.25, "priced": False}
+    for line, said in (
+        (unknown, "$0.7500+"),
+        ({**unknown, "usd": None}, "$0.5000+"),
+        ({**known, "id": "2"}, "$1.0000;"),
+    ):
+        written(home, known, {**line, "question": "Two?", "id": "2"}, name="questions.results.jsonl")
+        assert said in batch(home, "questions.jsonl", "--config", config)
 
 
 async def test_a_question_whose_run_failed_is_asked_again_by_the_next_call_and_only_then(home: TempHome) -> None:

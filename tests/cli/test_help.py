@@ -142,6 +142,6 @@ def test_run_ids_are_completed_and_an_empty_store_is_no_error(shell_home: TempHo
     store = local_engine(home).store
     added = [f"run-{letter}" for letter in "ab"]
     for run_id in added:
-        store.add(NewRun(run_id, question="q", config="c", fingerprint="f", request_hash="h"))
-    store.close()
+        store.queue.add(NewRun(run_id, question="q", config="c", fingerprint="f", request_hash="h"))
+    store.database.close()
     assert sorted(candidates()) == added

@@ -43,8 +43,10 @@ MISTAKES = {
     "--api-key": Mistake("massgen --api-key sk-1 q", 1, "export OPENAI_API_KEY=..."),
     "one hyphen": Mistake("massgen -model gpt-5 q", 1, "did you mean '--model'?"),
     "a long dash": Mistake("massgen \N{EM DASH}model gpt-5 q", 1, "options start with two hyphens: --model"),
-    "a config of another name": Mistake("massgen --config t.yml q", 1, "did you mean t.yaml?", {"t.yaml": TEAM}),
-    "its directory": Mistake("massgen --config c q", 1, "is a directory; did you mean c/t.yaml?", {"c/t.yaml": TEAM}),
+    "a config of another name": Mistake("massgen --config t.yml q", 1, "Did you mean t.yaml?", {"t.yaml": TEAM}),
+    "its directory": Mistake(
+        "massgen --config c q", 1, "not a directory: c. Did you mean c/t.yaml?", {"c/t.yaml": TEAM}
+    ),
     "models with blanks": Mistake(
         "massgen --models gpt-5 claude-x q", 1, "separate several models by commas: --model gpt-5,claude-x"
     ),

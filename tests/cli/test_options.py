@@ -174,7 +174,7 @@ def test_a_wrong_command_line_is_told_in_plain_words(line: str, told: str, capsy
 MEANT: dict[str, tuple[Sequence[str], str]] = {
     "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
     "two words": (["two", "words"], "put the question in quotation marks: massgen 'two words'"),
-    "config": (["--config", "three_agnts", "q"], "did you mean @examples/three_agents?"),
+    "config": (["--config", "three_agnts", "q"], "Did you mean @examples/three_agents?"),
     "model": (["--model", "gpt5", "q"], "did you mean gpt-5?"),
     "model of one's own": (["--model", "llama3", "q"], "did you mean ollama/llama3?"),
     "provider": (["--backend", "olama", "q"], "did you mean 'ollama'?"),

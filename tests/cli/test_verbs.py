@@ -251,7 +251,7 @@ def test_configs_are_listed_and_shown(home: TempHome) -> None:
     assert verb(home, "configs", "scripted").stdout.startswith("# Three scripted agents")
     unknown = verb(home, "configs", "scriptd")
     assert unknown.returncode == FAILED
-    assert "did you mean @examples/scripted?" in unknown.stderr
+    assert "Did you mean @examples/scripted?" in unknown.stderr
 
 
 USAGES: dict[str, Sequence[str]] = {

@@ -15,6 +15,7 @@ SCRIPTS = {
     "claude-wakes": "Claude Code, idle, is given the result of its run",
     "codex-wakes": "Codex, whose turn has ended, is given the result of its run by the trusted hook",
     "whole-delegation": "Claude Code and Codex go from a named team to files that are applied, or asked for",
+    "claude-parts": "the plugin's subagent, its commands to apply and cancel, and the status bar work in Claude Code",
     "claude-plugin": "the plugin and the marketplace are valid",
     "install": "clients show the server that was installed into them",
     "codex-start": "Codex gets the tools of an optional server",

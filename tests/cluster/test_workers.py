@@ -112,8 +112,8 @@ def test_who_stops_in_the_middle_of_a_change_keeps_nobody_waiting(machines: Clus
         pytest.raises(MassgenError, match="idle-in-transaction"),
         stopped.database.transaction(),
     ):
-        threads.submit(other.start_ageing, 0.0).result(timeout=60)
-    stopped.start_ageing(0.0)
+        threads.submit(other.retention.start_ageing, 0.0).result(timeout=60)
+    stopped.retention.start_ageing(0.0)
 
 
 async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machines: Cluster) -> None:
@@ -121,7 +121,7 @@ async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machi
     view, _ = await machines.service().start(asked("q", waiting_team(machines.home.work / "gate")))
     logs: list[EventWriter] = []
     for engine, worker in ((first, "one"), (second, "two")):
-        taken = engine.store.take(view.row.run_id, worker)
+        taken = engine.store.jobs.take(view.row.run_id, worker)
         assert taken is not None
         logs.append(engine.files.taken(*taken, machines.home.work)[0].event_log.append())
     late, last = logs
@@ -132,9 +132,9 @@ async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machi
     state.apply(LogRecord(seq=1, time=1.0, event=RunCancelled()))
     with pytest.raises(TakenOver):
         await late.settle()
-    assert second.store.get(view.row.run_id).state == "running"
+    assert second.store.index.get(view.row.run_id).state == "running"
     await last.settle()
-    assert second.store.get(view.row.run_id).state == "cancelled", "with the event, before anybody says so"
+    assert second.store.index.get(view.row.run_id).state == "cancelled", "with the event, before anybody says so"
     assert len(view.directory.event_log.read()) == 1
 
 
@@ -144,7 +144,7 @@ async def test_a_run_ends_with_its_last_event_and_not_with_earlier_ones_that_are
     """Else whoever looks between the two finds an end, and a record that seems to be cut off before it."""
     engine = machines.engine()
     view, _ = await machines.service().start(asked("q", waiting_team(machines.home.work / "gate")))
-    taken = engine.store.take(view.row.run_id, "one")
+    taken = engine.store.jobs.take(view.row.run_id, "one")
     assert taken is not None
     files, written, state = Event(), Event(), RunState()
 
@@ -161,9 +161,9 @@ async def test_a_run_ends_with_its_last_event_and_not_with_earlier_ones_that_are
         assert await anyio.to_thread.run_sync(files.wait, 60)
         writer.record(RunCancelled())
         written.set()
-    assert (engine.store.get(view.row.run_id).state, len(view.directory.event_log.read())) == ("running", 1)
+    assert (engine.store.index.get(view.row.run_id).state, len(view.directory.event_log.read())) == ("running", 1)
     await writer.settle()
-    assert (engine.store.get(view.row.run_id).state, len(view.directory.event_log.read())) == ("cancelled", 2)
+    assert (engine.store.index.get(view.row.run_id).state, len(view.directory.event_log.read())) == ("cancelled", 2)
 
 
 async def test_a_worker_that_is_told_to_leave_hands_its_runs_over(machines: Cluster) -> None:

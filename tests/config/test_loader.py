@@ -479,7 +479,7 @@ def test_an_unknown_example_is_refused(name: str) -> None:
 
 
 def test_a_misspelt_example_gets_the_nearest_name() -> None:
-    with pytest.raises(MassgenError, match=r"did you mean @examples/scripted\?"):
+    with pytest.raises(MassgenError, match=r"Did you mean @examples/scripted\?"):
         loader.load_config("@examples/scriptd", environ={})
 
 

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.effort import batch, enough, overturn
 from massgen_mcp.coordination.evidence import passes
 from massgen_mcp.coordination.guidance import Violation, Work
@@ -136,7 +137,7 @@ class Play:
         return self
 
     def _move(self, agent: str) -> None:
-        duty = self.state.duty(agent)
+        duty = AgentView(self.state, agent).get_duty()
         if agent in self.in_round:
             self._act(agent, self.in_round[agent])
         elif isinstance(duty, Work) and not (self.state.closing and not duty.ballot.entries):
@@ -144,7 +145,7 @@ class Play:
             shown = duty.ballot
             self.happen(RoundStarted(agent=agent, round=1, revision=shown.revision, ballot=shown.entries))
         elif isinstance(duty, Work):
-            self.happen(self.state.drop(agent, "budget", "nothing is left"))
+            self.happen(AgentView(self.state, agent).drop("budget", "nothing is left"))
 
     def _act(self, agent: str, duty: Work) -> None:
         dice = self.random.random()
@@ -156,26 +157,26 @@ class Play:
             return
         del self.in_round[agent]
         if dice > 0.95:
-            self.happen(self.state.drop(agent, "provider_error", "bad luck"))
+            self.happen(AgentView(self.state, agent).drop("provider_error", "bad luck"))
             return
         done: AnyEvent | Violation
         if duty.kind == "test":
             tests = [
                 WrittenTest(title="t", script=f"{agent} {n}", expected="x") for n in range(self.random.randint(0, 2))
             ]
-            done = self.state.submit_tests(agent, tests)
-        elif not duty.ballot.entries or (dice < 0.2 and self.state.may_answer(agent)):
+            done = AgentView(self.state, agent).submit_tests(tests)
+        elif not duty.ballot.entries or (dice < 0.2 and AgentView(self.state, agent).may_answer()):
             done = self._answered(agent)
         else:
             names = [entry.name for entry in duty.ballot.entries]
             same = self.random.choice(([], names, self.random.sample(names, 1)))
-            done = self.state.vote(agent, self.random.choice(names), "because", same)
+            done = AgentView(self.state, agent).vote(self.random.choice(names), "because", same)
         if not isinstance(done, Violation):
             self.happen(done)
 
     def _answered(self, agent: str) -> AnyEvent | Violation:
         content = self.random.randint(1, self.contents)
-        done = self.state.answer(agent, write_text(len(self.events)))
+        done = AgentView(self.state, agent).answer(write_text(len(self.events)))
         changes = None if self.rules.checks is None else Changes(tree=f"tree {content}")
         return done if isinstance(done, Violation) else done.model_copy(update={"changes": changes})
 
@@ -327,10 +328,10 @@ def test_where_all_that_answered_fell_out_before_they_were_compared_one_more_is_
 
     assert happens(FirstAnswersClosed(awaited=())) == [("agent_a", "agent_b")]
     for agent in ("agent_a", "agent_b"):
-        answer = state.answer(agent, f"by {agent}")
+        answer = AgentView(state, agent).answer(f"by {agent}")
         assert not isinstance(answer, Violation)
         happens(answer)
     reader = state.stages[-1].agents[0]
     (other,) = {"agent_a", "agent_b"} - {reader}
-    assert happens(state.drop(reader, "auth", "")) == [(other,)]
-    assert happens(state.drop(other, "auth", "")) == [("agent_c",)]
+    assert happens(AgentView(state, reader).drop("auth", "")) == [(other,)]
+    assert happens(AgentView(state, other).drop("auth", "")) == [("agent_c",)]

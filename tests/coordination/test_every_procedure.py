@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
@@ -89,7 +90,7 @@ class Play(Staged):
         """Whether anything was to be done meanwhile, or by the agent."""
         if self.random.random() < 0.3 and self._runs():
             return True
-        seat, works = self.state.seats[agent], isinstance(self.state.duty(agent), Work)
+        seat, works = self.state.seats[agent], isinstance(AgentView(self.state, agent).get_duty(), Work)
         if self.state.winner is not None or seat.dropped or not (agent in self.in_round or works):
             return False
         self._move(agent)
@@ -121,13 +122,13 @@ class Play(Staged):
             self.happen(self._mischief(agent))
             return
         del self.in_round[agent]
-        if self.state.overtaken(agent, duty.kind):
+        if AgentView(self.state, agent).is_overtaken(duty.kind):
             return
         done = self._done(agent, duty)
         if not isinstance(done, Violation):
             self.happen(done)
         elif done.code == "too_late":
-            self.happen(self.state.drop(agent, "timeout", ""))
+            self.happen(AgentView(self.state, agent).drop("timeout", ""))
 
     def _mischief(self, agent: str) -> AnyEvent:
         match self.random.randint(0, 5):
@@ -139,39 +140,39 @@ class Play(Staged):
                 return BudgetRaised(control=1, max_usd=9)
             case _:
                 self.in_round.pop(agent, None)
-                return self.state.drop(agent, "provider_error", "bad luck")
+                return AgentView(self.state, agent).drop("provider_error", "bad luck")
 
     def _done(self, agent: str, duty: Work) -> AnyEvent | Violation:
         draw, names = self.random, [entry.name for entry in duty.ballot.entries]
         match duty.kind:
             case "confirm":
-                return self.state.submit_outputs(agent, draw.choice((["x"], ["x"], ["y"], [])))
+                return AgentView(self.state, agent).submit_outputs(draw.choice((["x"], ["x"], ["y"], [])))
             case "test" | "refute" | "check":
                 numbers = range(draw.randint(0, 3))
                 tests = [WrittenTest(title="t", script=f"{agent} {n}", expected="x") for n in numbers]
-                return self.state.submit_tests(agent, tests)
+                return AgentView(self.state, agent).submit_tests(tests)
             case "settle":
-                return self.state.submit_outputs(agent, draw.choice((["x", "y"], ["x"], ["x"] * 3, [])))
+                return AgentView(self.state, agent).submit_outputs(draw.choice((["x", "y"], ["x"], ["x"] * 3, [])))
             case "synthesise":
                 test = draw.choice((None, WrittenTest(title="c", script="claim", expected="x")))
-                claims = self.state.sourced(
-                    agent, [Claim(text="c", answers=tuple(names), test=test)], refused_before=True
+                claims = AgentView(self.state, agent).cite_answers(
+                    [Claim(text="c", answers=tuple(names), test=test)], refused_before=True
                 )
                 assert not isinstance(claims, Violation)
-                return self.state.answer(agent, f"written {len(self.events)}", claims)
+                return AgentView(self.state, agent).answer(f"written {len(self.events)}", claims)
             case "revise":
                 tree = draw.choice(("mended", "tree 0", "tree 1"))
-                done = self.state.answer(agent, f"mended {len(self.events)}")
+                done = AgentView(self.state, agent).answer(f"mended {len(self.events)}")
                 return done if isinstance(done, Violation) else done.model_copy(update={"changes": Changes(tree=tree)})
-            case _ if not names or (draw.random() < 0.2 and self.state.may_answer(agent)):
+            case _ if not names or (draw.random() < 0.2 and AgentView(self.state, agent).may_answer()):
                 return self._answered(agent)
             case _:
                 same = draw.choice(([], names, draw.sample(names, 1)))
-                return self.state.vote(agent, draw.choice(names), "because", same)
+                return AgentView(self.state, agent).vote(draw.choice(names), "because", same)
 
     def _answered(self, agent: str) -> AnyEvent | Violation:
         content = self.random.randint(0, self.contents)
-        done = self.state.answer(agent, write_text(len(self.events)))
+        done = AgentView(self.state, agent).answer(write_text(len(self.events)))
         return (
             done
             if isinstance(done, Violation)
@@ -247,7 +248,7 @@ def ended(state: Coordination) -> None:
     assert winner is not None or not state.live
     if winner is None:
         return
-    assert not any(isinstance(state.duty(agent), Work | Wait) for agent in state.seats)
+    assert not any(isinstance(AgentView(state, agent).get_duty(), Work | Wait) for agent in state.seats)
     wrote = [answer.label for answer in state.seats[winner.agent].answers]
     assert winner.label in wrote
     assert (winner.challenge == "mended") == (state.mended is not None and winner.label == state.mended.label)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
@@ -23,7 +24,7 @@ def begin(policy: ChecksPolicy) -> Coordination:
 
 
 def answer(state: Coordination, agent: str, content: str) -> Coordination:
-    event = state.answer(agent, content)
+    event = AgentView(state, agent).answer(content)
     assert isinstance(event, AnswerSubmitted)
     return state.after(event)
 
@@ -59,7 +60,7 @@ def checked(
 
 
 def show(state: Coordination, voter: str) -> Coordination:
-    duty = state.duty(voter)
+    duty = AgentView(state, voter).get_duty()
     assert isinstance(duty, Work)
     return state.after(RoundStarted(agent=voter, round=2, revision=duty.ballot.revision, ballot=duty.ballot.entries))
 
@@ -69,7 +70,7 @@ def vote(state: Coordination, voter: str, author: str) -> VoteCast | Violation:
     shown = state.seats[voter].shown
     assert shown is not None
     name = next(entry.name for entry in shown.entries if state.author(entry.label) == author)
-    return state.vote(voter, name, "a reason")
+    return AgentView(state, voter).vote(name, "a reason")
 
 
 def refused(state: Coordination, author: str) -> bool:
@@ -82,17 +83,17 @@ def refused(state: Coordination, author: str) -> bool:
 
 def test_a_ballot_waits_for_the_checks_of_every_answer_on_it() -> None:
     state = begin("informative")
-    assert state.duty("agent_a") == Wait()
+    assert AgentView(state, "agent_a").get_duty() == Wait()
     state = checked(checked(state, "agent_a", True), "agent_b", False)
-    assert state.duty("agent_a") == Wait()
-    assert isinstance(checked(state, "agent_c", True).duty("agent_a"), Work)
+    assert AgentView(state, "agent_a").get_duty() == Wait()
+    assert isinstance(AgentView(checked(state, "agent_c", True), "agent_a").get_duty(), Work)
 
 
 def test_without_checks_nobody_waits() -> None:
     state = Coordination.begin(TRIO, Rules(seed="test"))
     for agent in TRIO:
         state = answer(state, agent, f"the answer of {agent}")
-    assert isinstance(state.duty("agent_a"), Work)
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
 
 
 def test_a_new_answer_is_waited_for_again() -> None:
@@ -100,8 +101,8 @@ def test_a_new_answer_is_waited_for_again() -> None:
     for agent in TRIO:
         state = checked(state, agent, True)
     state = answer(show(state, "agent_a"), "agent_a", "a better one")
-    assert state.duty("agent_b") == Wait()
-    assert isinstance(checked(state, "agent_a", True).duty("agent_b"), Work)
+    assert AgentView(state, "agent_b").get_duty() == Wait()
+    assert isinstance(AgentView(checked(state, "agent_a", True), "agent_b").get_duty(), Work)
 
 
 def test_an_answer_whose_required_checks_fail_cannot_be_voted_for_while_another_one_passes() -> None:
@@ -180,10 +181,10 @@ def test_what_tells_answers_apart_is_run_again_before_a_ballot_and_nothing_else_
     assert state.to_repeat == {}, "an answer is still to be checked"
     state = checked(state, WEAKENING, True, False, False, runs=1)
     assert state.to_repeat == dict.fromkeys(state.standing, ("check 1",))
-    assert state.duty(RIGHT) == Wait()
+    assert AgentView(state, RIGHT).get_duty() == Wait()
     for agent in TRIO:
         state = checked(state, agent, True, agent == RIGHT, None)
-    assert isinstance(state.duty(RIGHT), Work)
+    assert isinstance(AgentView(state, RIGHT).get_duty(), Work)
 
 
 def test_informative_checks_are_not_run_again() -> None:

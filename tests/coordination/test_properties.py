@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
@@ -78,7 +79,7 @@ class Play:
         """Whether there was anything for the agent to do."""
         if agent in self.in_round:
             self._go_on(agent)
-        elif isinstance(duty := self.state.duty(agent), Work):
+        elif isinstance(duty := AgentView(self.state, agent).get_duty(), Work):
             ballot = duty.ballot
             self.happen(RoundStarted(agent=agent, round=1, revision=ballot.revision, ballot=ballot.entries))
             self.in_round.add(agent)
@@ -87,7 +88,7 @@ class Play:
         return True
 
     def _go_on(self, agent: str) -> None:
-        if self.state.outdated(agent) and self.random.random() < 0.7:
+        if AgentView(self.state, agent).is_outdated() and self.random.random() < 0.7:
             self._check()
             ballot = self.state.ballot(agent)
             self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
@@ -98,10 +99,10 @@ class Play:
         self.calls += 1
         dice = self.random.random()
         if dice < 0.03:
-            verdict: CoordinationEvent | Violation = self.state.drop(agent, "provider_error", "bad luck")
+            verdict: CoordinationEvent | Violation = AgentView(self.state, agent).drop("provider_error", "bad luck")
         elif dice < 0.45:
             text = "what everybody says" if self.random.random() < 0.1 else write_text(self.calls)
-            verdict = self.state.answer(agent, text)
+            verdict = AgentView(self.state, agent).answer(text)
         else:
             verdict = self._vote(agent)
         if isinstance(verdict, Violation):
@@ -139,7 +140,7 @@ class Play:
     def _vote(self, agent: str) -> CoordinationEvent | Violation:
         same = [f"agent{place}" for place in range(1, 8) if self.random.random() < 0.3]
         name = f"agent{self.random.randint(1, 8)}"
-        return self.state.vote(agent, name, "because", same if self.random.random() < 0.7 else None)
+        return AgentView(self.state, agent).vote(name, "because", same if self.random.random() < 0.7 else None)
 
 
 @pytest.fixture(scope="module")
@@ -320,4 +321,4 @@ def test_every_coordination_ends_with_a_winner_unless_everybody_fell_out(plays: 
         agreed = agreeing > 1 and agreeing * 2 > len(play.state.asked)  # decides where no agent is left to vote
         expected = bool(play.state.answered and (play.state.live or agreed))
         assert (play.state.winner is not None) == expected, f"seed {play.seed}"
-        assert all(not isinstance(play.state.duty(agent), Work | Wait) for agent in play.state.seats)
+        assert all(not isinstance(AgentView(play.state, agent).get_duty(), Work | Wait) for agent in play.state.seats)

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
@@ -86,7 +87,7 @@ class History:
         for place, agent in enumerate(self.names):
             if place in self.in_round:
                 continue
-            duty = self.state.duty(agent)
+            duty = AgentView(self.state, agent).get_duty()
             asked = self.reference.asked(place)
             assert (asked is not None) == isinstance(duty, Work), self.said(f"{agent}: {asked} against {duty}")
             if isinstance(duty, Work) and asked != "answer":
@@ -197,7 +198,7 @@ class History:
             self.told.append(f"{self.names[place]} falls out")
             self.in_round.discard(place)
             self.reference.drop(place)
-            self.happen(self.state.drop(self.names[place], "timeout", ""))
+            self.happen(AgentView(self.state, self.names[place]).drop("timeout", ""))
 
     def _close(self) -> None:
         self.told.append("first answers are closed")
@@ -221,7 +222,7 @@ class History:
         content = self.random.choice([*self.reference.answers.values()]) if copied else write_text(self.made)
         self.made += 1
         files = f"tree {self.random.randint(0, 3)}" if self.settings.by_tests else None
-        verdict = self.state.answer(agent, content)
+        verdict = AgentView(self.state, agent).answer(content)
         self.told.append(f"{agent} answers {content!r} with {files}")
         assert self.reference.answer(place, content, files) == (not isinstance(verdict, Violation)), self.said(
             f"{verdict}"
@@ -233,18 +234,20 @@ class History:
         elif verdict.code == "too_late":
             self.in_round.discard(place)
             self.reference.drop(place)
-            self.happen(self.state.drop(agent, "timeout", ""))
+            self.happen(AgentView(self.state, agent).drop("timeout", ""))
 
     def _vote(self, place: int) -> None:
         agent = self.names[place]
         shown = self.state.seats[agent].shown
         entries = shown.entries if shown else ()
         if not entries:
-            assert isinstance(self.state.vote(agent, "agent1", "because"), Violation)
+            assert isinstance(AgentView(self.state, agent).vote("agent1", "because"), Violation)
             return
         choice = self.random.choice(entries)
         same = None if self.random.random() < 0.2 else [one for one in entries if self.random.random() < 0.4]
-        verdict = self.state.vote(agent, choice.name, "because", None if same is None else [one.name for one in same])
+        verdict = AgentView(self.state, agent).vote(
+            choice.name, "because", None if same is None else [one.name for one in same]
+        )
         named = None if same is None else [label_of(one.label) for one in same]
         self.told.append(f"{agent} votes for {choice.label}, same as {named}")
         accepted = self.reference.vote(place, label_of(choice.label), named)
@@ -271,7 +274,7 @@ class History:
                 passes[tree] = (first, *runs) if self.random.random() < 0.97 else None
                 outcomes.append(self._outcome(tree, test, passes[tree]))
             tests.append(OneTest(place, passes, test.script))
-        verdict = self.state.submit_tests(agent, written)
+        verdict = AgentView(self.state, agent).submit_tests(written)
         self.told.append(f"{agent} writes {tests}")
         assert self.reference.write_tests(place, tests) == (not isinstance(verdict, Violation)), self.said(f"{verdict}")
         if not isinstance(verdict, Violation):

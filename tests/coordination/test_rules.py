@@ -4,6 +4,7 @@ from hashlib import sha256
 
 import pytest
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
@@ -25,14 +26,14 @@ def begin(
 
 def show(state: Coordination, agent: str) -> Coordination:
     """The agent is shown what its duty lets it see."""
-    duty = state.duty(agent)
+    duty = AgentView(state, agent).get_duty()
     assert isinstance(duty, Work)
     ballot = duty.ballot
     return state.after(RoundStarted(agent=agent, round=1, revision=ballot.revision, ballot=ballot.entries))
 
 
 def answer(state: Coordination, agent: str, content: str) -> Coordination:
-    event = state.answer(agent, content)
+    event = AgentView(state, agent).answer(content)
     assert isinstance(event, AnswerSubmitted)
     return state.after(event)
 
@@ -57,7 +58,7 @@ def vote(state: Coordination, voter: str, author: str, *same: str) -> Coordinati
     """`same`: the authors of the answers that the voter says are the same as `author`'s."""
     state = show(state, voter)
     names = [name_for(state, voter, other) for other in same]
-    event = state.vote(voter, name_for(state, voter, author), "a reason", names)
+    event = AgentView(state, voter).vote(name_for(state, voter, author), "a reason", names)
     assert isinstance(event, VoteCast)
     return state.after(event)
 
@@ -85,15 +86,15 @@ def decided(state: Coordination) -> WinnerChosen:
 
 def test_first_answers_are_independent_even_when_others_have_answered_already() -> None:
     state = answer(show(begin(), "agent_a"), "agent_a", "early")
-    duty = state.duty("agent_b")
+    duty = AgentView(state, "agent_b").get_duty()
     assert isinstance(duty, Work)
     assert duty.ballot.entries == ()
-    assert state.may_answer("agent_b")
+    assert AgentView(state, "agent_b").may_answer()
 
 
 def test_an_agent_that_answered_waits_for_the_first_answers_of_the_others() -> None:
     state = answer(show(begin(), "agent_a"), "agent_a", "early")
-    assert state.duty("agent_a") == Wait()
+    assert AgentView(state, "agent_a").get_duty() == Wait()
 
 
 def test_stragglers_can_be_given_up_on_and_still_answer_later() -> None:
@@ -101,7 +102,7 @@ def test_stragglers_can_be_given_up_on_and_still_answer_later() -> None:
     for agent in ("agent_a", "agent_b"):
         state = answer(show(state, agent), agent, f"by {agent}")
     state = state.after(FirstAnswersClosed(awaited=("agent_c",)))
-    assert isinstance(state.duty("agent_a"), Work)
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
     state = answer(show(state, "agent_c"), "agent_c", "late but welcome")
     assert state.answered == TRIO
 
@@ -123,7 +124,7 @@ def test_the_own_answer_has_no_place_of_its_own_on_a_ballot() -> None:
 
 def test_a_ballot_with_nothing_but_the_own_answer_is_not_voted_on() -> None:
     state = answer(show(begin(("agent_a", "agent_b")), "agent_a"), "agent_a", "alone so far")
-    assert state.after(FirstAnswersClosed(awaited=("agent_b",))).duty("agent_a") == Wait()
+    assert AgentView(state.after(FirstAnswersClosed(awaited=("agent_b",))), "agent_a").get_duty() == Wait()
 
 
 def test_neutral_names_stay_the_same_for_a_viewer_when_answers_change() -> None:
@@ -161,7 +162,7 @@ def test_a_vote_on_an_outdated_ballot_is_refused_and_the_voter_is_not_blamed() -
     state = show(all_answered(), "agent_a")
     name = name_for(state, "agent_a", "agent_b")
     state = answer(show(state, "agent_b"), "agent_b", "an update")
-    verdict = state.vote("agent_a", name, "a reason")
+    verdict = AgentView(state, "agent_a").vote(name, "a reason")
     assert refusal(verdict) == "stale_ballot"
     assert isinstance(verdict, Violation)
     assert not verdict.counts
@@ -170,43 +171,43 @@ def test_a_vote_on_an_outdated_ballot_is_refused_and_the_voter_is_not_blamed() -
 def test_after_seeing_the_new_ballot_the_same_vote_counts_for_the_new_answer() -> None:
     state = show(all_answered(), "agent_a")
     state = answer(show(state, "agent_b"), "agent_b", "an update")
-    assert state.outdated("agent_a")
+    assert AgentView(state, "agent_a").is_outdated()
     ballot = state.ballot("agent_a")
     state = state.after(BallotChanged(agent="agent_a", revision=ballot.revision, ballot=ballot.entries))
-    event = state.vote("agent_a", name_for(state, "agent_a", "agent_b"), "a reason")
+    event = AgentView(state, "agent_a").vote(name_for(state, "agent_a", "agent_b"), "a reason")
     assert isinstance(event, VoteCast)
     assert event.label == "agent2.2"
 
 
 def test_a_new_answer_voids_every_standing_vote_and_puts_the_voters_back_to_work() -> None:
     state = vote(vote(all_answered(), "agent_a", "agent_b"), "agent_c", "agent_b")
-    event = show(state, "agent_b").answer("agent_b", "an update")
+    event = AgentView(show(state, "agent_b"), "agent_b").answer("an update")
     assert isinstance(event, AnswerSubmitted)
     assert event.voided_votes == ("agent_a", "agent_c")
     state = state.after(event)
     assert sum(state.tally.values()) == 0
-    assert isinstance(state.duty("agent_a"), Work)
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
 
 
 def test_a_vote_for_nobody_on_the_ballot_is_refused_with_the_choices() -> None:
     state = show(all_answered(), "agent_a")
-    verdict = state.vote("agent_a", "agent9", "a reason")
+    verdict = AgentView(state, "agent_a").vote("agent9", "a reason")
     assert refusal(verdict) == "unknown_answer"
     assert isinstance(verdict, Violation)
     assert verdict.facts["choices"] == "agent1, agent2, agent3"
 
 
 def test_nobody_can_vote_before_there_are_answers() -> None:
-    assert refusal(show(begin(), "agent_a").vote("agent_a", "agent1", "why not")) == "nothing_to_vote_for"
+    assert refusal(AgentView(show(begin(), "agent_a"), "agent_a").vote("agent1", "why not")) == "nothing_to_vote_for"
 
 
 def test_a_vote_needs_a_reason() -> None:
     state = show(all_answered(), "agent_a")
-    assert refusal(state.vote("agent_a", "agent1", "  ")) == "empty_reason"
+    assert refusal(AgentView(state, "agent_a").vote("agent1", "  ")) == "empty_reason"
 
 
 def test_whoever_has_voted_rests_until_the_answers_change() -> None:
-    assert vote(all_answered(), "agent_a", "agent_b").duty("agent_a") == Wait()
+    assert AgentView(vote(all_answered(), "agent_a", "agent_b"), "agent_a").get_duty() == Wait()
 
 
 # -- answers ------------------------------------------------------------------------------------------------------
@@ -214,46 +215,46 @@ def test_whoever_has_voted_rests_until_the_answers_change() -> None:
 
 @pytest.mark.parametrize("content", ["", "   \n "])
 def test_an_empty_answer_is_refused(content: str) -> None:
-    assert refusal(show(begin(), "agent_a").answer("agent_a", content)) == "empty_answer"
+    assert refusal(AgentView(show(begin(), "agent_a"), "agent_a").answer(content)) == "empty_answer"
 
 
 def test_an_answer_stands_however_long_it_is() -> None:
-    answer = show(begin(), "agent_a").answer("agent_a", "x" * 500_000)
+    answer = AgentView(show(begin(), "agent_a"), "agent_a").answer("x" * 500_000)
     assert isinstance(answer, AnswerSubmitted)
     assert len(answer.content) == 500_000
 
 
 def test_a_copy_of_an_answer_on_the_ballot_is_refused_and_changes_nothing() -> None:
     state = show(all_answered(), "agent_a")
-    assert refusal(state.answer("agent_a", " the answer of agent_b\n")) == "duplicate_answer"
+    assert refusal(AgentView(state, "agent_a").answer(" the answer of agent_b\n")) == "duplicate_answer"
 
 
 def test_repeating_an_own_earlier_answer_is_refused() -> None:
     state = answer(show(all_answered(), "agent_a"), "agent_a", "second thoughts")
-    assert refusal(show(state, "agent_a").answer("agent_a", "the answer of agent_a")) == "repeated_answer"
+    assert refusal(AgentView(show(state, "agent_a"), "agent_a").answer("the answer of agent_a")) == "repeated_answer"
 
 
 def test_white_space_around_it_makes_no_new_answer_of_an_own_earlier_one() -> None:
     state = answer(show(begin(("agent_a", "agent_b")), "agent_a"), "agent_a", "  the first thought\n")
     state = answer(show(state, "agent_b"), "agent_b", "another")
     state = answer(show(state, "agent_a"), "agent_a", "second thoughts")
-    assert refusal(show(state, "agent_a").answer("agent_a", "the first thought")) == "repeated_answer"
+    assert refusal(AgentView(show(state, "agent_a"), "agent_a").answer("the first thought")) == "repeated_answer"
 
 
 def test_at_its_limit_an_agent_may_only_vote() -> None:
     state = all_answered(max_answers=1)
-    assert isinstance(state.duty("agent_a"), Work)
-    assert not state.may_answer("agent_a")
-    assert refusal(show(state, "agent_a").answer("agent_a", "one more")) == "answer_limit"
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
+    assert not AgentView(state, "agent_a").may_answer()
+    assert refusal(AgentView(show(state, "agent_a"), "agent_a").answer("one more")) == "answer_limit"
 
 
 def test_a_reached_budget_closes_answering_and_a_raised_one_opens_it_again() -> None:
     state = all_answered().after(BudgetReached(agent="agent_a", message="it is spent"))
-    assert isinstance(state.duty("agent_a"), Work)
-    assert not state.may_answer("agent_a")
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
+    assert not AgentView(state, "agent_a").may_answer()
     state = state.after(BudgetRaised(control=1, max_usd=50))
-    assert isinstance(state.duty("agent_a"), Work)
-    assert state.may_answer("agent_a")
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
+    assert AgentView(state, "agent_a").may_answer()
 
 
 # -- the end ------------------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ def test_a_vote_cannot_be_split_by_answers_with_the_same_text_though_nobody_says
         state = answer(show(state, agent), agent, text)
     for voter, author in zip(TRIO, TRIO, strict=True):
         seen = show(state, voter)
-        event = seen.vote(voter, name_for(seen, voter, author), "a reason")
+        event = AgentView(seen, voter).vote(name_for(seen, voter, author), "a reason")
         assert isinstance(event, VoteCast)
         state = seen.after(event)
     chosen = next_step(state)
@@ -303,7 +304,7 @@ def test_a_vote_cannot_be_split_by_answers_with_the_same_text_though_nobody_says
 def test_answers_with_the_same_words_about_different_files_are_not_the_same() -> None:
     state = all_answered()
     for agent, tree in zip(TRIO, ("1", "2", "1"), strict=True):
-        event = state.answer(agent, "Done.")
+        event = AgentView(state, agent).answer("Done.")
         assert isinstance(event, AnswerSubmitted)
         state = state.after(event.model_copy(update={"changes": Changes(tree=tree)}))
     assert [camp.answers for camp in state.camps] == [("agent1.2", "agent3.2"), ("agent2.2",)]
@@ -333,7 +334,7 @@ def test_equally_voted_answers_of_the_winning_camp_are_drawn_without_a_run_off()
 def test_what_a_voter_calls_the_same_without_naming_an_answer_is_left_out() -> None:
     state = show(all_answered(), "agent_a")
     own, other = name_for(state, "agent_a", "agent_a"), name_for(state, "agent_a", "agent_b")
-    cast = state.vote("agent_a", own, "why", [own, other, other, "agent77"])
+    cast = AgentView(state, "agent_a").vote(own, "why", [own, other, other, "agent77"])
     assert isinstance(cast, VoteCast)
     assert cast.same_as == ("agent2.1",)
 
@@ -346,11 +347,11 @@ def test_in_a_tie_those_who_wrote_no_tied_answer_vote_once_more() -> None:
     state = tied(state)
     assert state.run_off is not None
     assert (state.run_off.subjects, state.run_off.agents) == (("agent1.1", "agent2.1"), agents[2:])
-    assert state.duty("agent_a") == Wait()
-    duty = state.duty("agent_c")
+    assert AgentView(state, "agent_a").get_duty() == Wait()
+    duty = AgentView(state, "agent_c").get_duty()
     assert isinstance(duty, Work)
     assert {entry.label for entry in duty.ballot.entries} == {"agent1.1", "agent2.1"}
-    assert not state.may_answer("agent_c")
+    assert not AgentView(state, "agent_c").may_answer()
     for voter in ("agent_c", "agent_d"):
         state = vote(state, voter, "agent_b")
         assert next_step(state) is None
@@ -379,8 +380,8 @@ def test_in_a_run_off_no_new_answer_is_taken() -> None:
     for agent in TRIO:
         state = vote(state, agent, agent)
     state = show(tied(state), "agent_a")
-    assert not state.may_answer("agent_a")
-    assert refusal(state.answer("agent_a", "quite another one")) == "only_votes"
+    assert not AgentView(state, "agent_a").may_answer()
+    assert refusal(AgentView(state, "agent_a").answer("quite another one")) == "only_votes"
 
 
 def test_who_falls_out_of_a_run_off_is_not_waited_for() -> None:
@@ -389,7 +390,7 @@ def test_who_falls_out_of_a_run_off_is_not_waited_for() -> None:
         state = vote(state, agent, agent)
     state = vote(vote(tied(state), "agent_a", "agent_b"), "agent_b", "agent_b")
     assert next_step(state) is None
-    winner = decided(state.after(state.drop("agent_c", "timeout", "too slow")))
+    winner = decided(state.after(AgentView(state, "agent_c").drop("timeout", "too slow")))
     assert (winner.label, winner.run_off) == ("agent2.1", {"agent1.1": 0, "agent2.1": 2, "agent3.1": 0})
 
 
@@ -413,14 +414,14 @@ def test_a_team_of_one_need_not_vote_for_itself() -> None:
 
 def test_the_only_survivor_need_not_vote_for_itself() -> None:
     state = begin(("agent_a", "agent_b"))
-    state = state.after(state.drop("agent_b", "auth", "no key"))
+    state = state.after(AgentView(state, "agent_b").drop("auth", "no key"))
     state = answer(show(state, "agent_a"), "agent_a", "mine")
     assert decided(state).outcome == "single_survivor"
 
 
 def test_a_dropped_agents_answer_stays_on_the_ballot_and_can_win() -> None:
     state = all_answered()
-    state = state.after(state.drop("agent_c", "timeout", "too slow"))
+    state = state.after(AgentView(state, "agent_c").drop("timeout", "too slow"))
     state = vote(vote(state, "agent_a", "agent_c"), "agent_b", "agent_c")
     assert (decided(state).agent, decided(state).outcome) == ("agent_c", "majority"), "2 of the 3 that were asked"
 
@@ -429,14 +430,14 @@ def test_a_dropped_agent_is_not_waited_for() -> None:
     state = begin()
     for agent in ("agent_a", "agent_b"):
         state = answer(show(state, agent), agent, f"by {agent}")
-    state = state.after(state.drop("agent_c", "auth", "no key"))
-    assert isinstance(state.duty("agent_a"), Work)
-    assert state.duty("agent_c") == Rest()
+    state = state.after(AgentView(state, "agent_c").drop("auth", "no key"))
+    assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
+    assert AgentView(state, "agent_c").get_duty() == Rest()
 
 
 def fallen_out(state: Coordination) -> Coordination:
     for agent in state.live:
-        state = state.after(state.drop(agent, "provider_error", "500"))
+        state = state.after(AgentView(state, agent).drop("provider_error", "500"))
     return state
 
 
@@ -455,7 +456,7 @@ def test_where_the_budget_is_reached_the_best_answer_wins_though_nobody_can_vote
 
 def test_without_any_answer_there_is_no_winner() -> None:
     state = begin(("agent_a",))
-    assert next_step(state.after(state.drop("agent_a", "auth", "no key"))) is None
+    assert next_step(state.after(AgentView(state, "agent_a").drop("auth", "no key"))) is None
 
 
 def test_finishing_now_takes_the_standing_votes() -> None:
@@ -590,10 +591,10 @@ def test_what_was_said_before_the_first_attempt_holds_in_it_and_in_later_ones() 
 
 def test_a_dropped_agent_leaves_unfinished_only_what_it_has_not_answered_with() -> None:
     answered = Changes(tree="answered", added=1, files=(ChangedFile(path="a.py", kind="modified"),))
-    event = show(begin(), "agent_a").answer("agent_a", "mine")
+    event = AgentView(show(begin(), "agent_a"), "agent_a").answer("mine")
     assert isinstance(event, AnswerSubmitted)
     state = begin().after(event.model_copy(update={"changes": answered}))
-    assert state.drop("agent_a", "auth", "no", answered).changes is None
+    assert AgentView(state, "agent_a").drop("auth", "no", answered).changes is None
     later = answered.model_copy(update={"tree": "later"})
-    assert state.drop("agent_a", "auth", "no", later).changes == later
-    assert state.drop("agent_b", "auth", "no", answered).changes == answered
+    assert AgentView(state, "agent_a").drop("auth", "no", later).changes == later
+    assert AgentView(state, "agent_b").drop("auth", "no", answered).changes == answered

@@ -23,7 +23,7 @@ async def main(directory: str, fingerprint: str, run_id: str) -> None:
         held.enter_context(engine.liveness.listen(fingerprint))
         files = engine.files.create(run_id, FrozenRequest("q", silent_team(1)), NO_KEYS)
         held.enter_context(engine.liveness.hold_foreground(files))
-        engine.store.add(NewRun(run_id, "q", "c", fingerprint, "hash"))
+        engine.store.queue.add(NewRun(run_id, "q", "c", fingerprint, "hash"))
         log = files.event_log.append()
         for text in ("settled", "settled, too"):
             log.record(TextDelta(agent="agent_a", call_id="c", text=text))

@@ -30,8 +30,8 @@ def created(engine: Engine) -> RunFiles:
 def seen_from_elsewhere(machine: Machine, run: RunFiles) -> RunFiles:
     """The same run as another process finds it."""
     engine, run_id = machine.open(), run.path.name
-    row = engine.store.get(run_id) if engine.store.known([run_id]) else None
-    return engine.files.of(row or engine.store.add(NewRun(run_id, "q", "c", "f", "h")).row)
+    row = engine.store.index.get(run_id) if engine.store.index.find_known([run_id]) else None
+    return engine.files.of(row or engine.store.queue.add(NewRun(run_id, "q", "c", "f", "h")).row)
 
 
 def can_go_on(run: RunFiles) -> bool:

@@ -18,11 +18,11 @@ def created(engine: Engine) -> RunFiles:
 def started(engine: Engine) -> tuple[RunRow, RunFiles]:
     run_id = new_run_id()
     files = engine.files.create(run_id, FrozenRequest("q", silent_team(1)), NO_KEYS)
-    return engine.store.add(NewRun(run_id, "q", "c", "f", "h")).row, files
+    return engine.store.queue.add(NewRun(run_id, "q", "c", "f", "h")).row, files
 
 
 def leftovers(engine: Engine, *, dry_run: bool = False) -> list[str]:
-    return [run_id for run_id, _ in engine.files.remove_leftovers(engine.store.known, dry_run=dry_run)]
+    return [run_id for run_id, _ in engine.files.remove_leftovers(engine.store.index.find_known, dry_run=dry_run)]
 
 
 async def write_event(run: RunFiles) -> None:
@@ -40,7 +40,7 @@ def test_a_request_is_read_as_it_was_frozen_and_holds_no_key(machine: Machine, e
     engine.files.create(run_id, FrozenRequest("is it a-rather-secret-value?", config, history), keys)
     assert engine.files.created(run_id)
     elsewhere = machine.open()
-    row = elsewhere.store.add(NewRun(run_id, "q", "c", "f", "h")).row
+    row = elsewhere.store.queue.add(NewRun(run_id, "q", "c", "f", "h")).row
     request = elsewhere.files.of(row).read_request()
     assert (request.question, request.config) == ("is it [key SOME_API_KEY]?", config)
     assert request.history == (EarlierTurn(question="[key SOME_API_KEY]?", answer="no"),)
@@ -50,7 +50,7 @@ def test_a_request_tells_in_which_run_it_was_started(machine: Machine, engine: E
     run_id, nesting = new_run_id(), Nesting(new_run_id(), 2, 1)
     engine.files.create(run_id, FrozenRequest("q", silent_team(1), nesting=nesting), NO_KEYS)
     elsewhere = machine.open()
-    row = elsewhere.store.add(NewRun(run_id, "q", "c", "f", "h", parent=nesting.parent)).row
+    row = elsewhere.store.queue.add(NewRun(run_id, "q", "c", "f", "h", parent=nesting.parent)).row
     assert elsewhere.files.of(row).read_request().nesting == nesting
     assert created(engine).read_request().nesting is None
 
@@ -72,8 +72,8 @@ def test_a_start_that_came_to_nothing_is_forgotten(engine: Engine) -> None:
 
 def test_a_run_in_a_place_of_its_own_is_found_there(machine: Machine, engine: Engine) -> None:
     own, run_id = machine.own_files("own"), new_run_id()
-    engine.store.add_foreground(NewRun(run_id, "q", "c", "f", "h"), own.path)
-    found = engine.files.of(engine.store.get(run_id))
+    engine.store.queue.add_foreground(NewRun(run_id, "q", "c", "f", "h"), own.path)
+    found = engine.files.of(engine.store.index.get(run_id))
     assert (found.path, found.read_request()) == (own.path, own.read_request())
 
 

@@ -71,7 +71,7 @@ async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(
 async def test_who_follows_a_run_is_told_by_the_runner_whose_turn_it_is(
     machine: LocalMachine, engine: LocalEngine
 ) -> None:
-    row = engine.store.add(NewRun(new_run_id(), "q", "config", OURS, "hash")).row
+    row = engine.store.queue.add(NewRun(new_run_id(), "q", "config", OURS, "hash")).row
     seen, run = machine.open().liveness, engine.files.of(row)
     with seen.following(row, run) as nobody:
         assert nobody is None
@@ -120,14 +120,14 @@ def test_a_killed_process_is_gone_at_once_and_what_it_was_told_is_durable_stays(
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "ready\n"
-            row = engine.store.get(run_id)
+            row = engine.store.index.get(run_id)
             run, liveness = engine.files.of(row), engine.liveness
             assert (liveness.runner_alive(OURS), liveness.wake(OURS), liveness.foreground_alive(run)) == (True,) * 3
         finally:
             process.kill()
             process.wait()
     assert (liveness.runner_alive(OURS), liveness.wake(OURS), liveness.foreground_alive(run)) == (False,) * 3
-    assert engine.store.get(run_id) == row
+    assert engine.store.index.get(run_id) == row
     texts = [getattr(record.event, "text", "") for record in run.event_log.read()]
     assert texts[:2] == ["settled", "settled, too"]
     with machine.open().liveness.hold(OURS) as held:

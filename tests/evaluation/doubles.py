@@ -26,11 +26,14 @@ NO_LIST = reply(b"", status="404 Not Found")
 
 @dataclass
 class Dice:
-    """`fails`: ids of items on which every call of the model fails. `luck`: it throws anew each time it is asked."""
+    """`fails`: ids of items on which every call of the model fails. `luck`: it throws anew each time it is asked;
+    `keyless`: its key is wrong.
+    """
 
     right: float
     fails: Sequence[str] = ()
     luck: bool = False
+    keyless: bool = False
     thrown: Counter[str] = field(default_factory=Counter[str])
 
     def is_right(self, model: str, item: Item, time: int = 0) -> bool:
@@ -53,8 +56,10 @@ async def dicing(items: Sequence[Item], models: Mapping[str, Dice]) -> AsyncGene
         dice = models[model]
         texts = "\n".join(str(message.get("content")) for message in seen.body["messages"])
         item = next(item for item in items if item.input in texts)
-        if item.id in dice.fails:
+        if dice.keyless:
             return reply(b'{"error": {"message": "no"}}', status="401 Unauthorized", media_type="application/json")
+        if item.id in dice.fails:
+            return reply(b'{"error": {"message": "no"}}', status="400 Bad Request", media_type="application/json")
         tools = {tool["function"]["name"] for tool in seen.body.get("tools", ())}
         ballot = [one for one in materials(texts) if one.kind == "answer"]
         own = next((one for one in ballot if one.yours), None)

@@ -87,6 +87,34 @@ async def test_the_table_has_the_figures_that_the_dice_predict_at_their_price(ho
     assert "massgen-mcp 0" in html, "what it was measured with"
 
 
+async def test_a_team_without_a_working_key_ends_it_and_the_same_command_goes_on_with_one(home: TempHome) -> None:
+    """It doesn't lose on items that it never worked on; those that it answered before count."""
+    items = QUESTIONS[:5]
+    models = {"able": Dice(0.6), "fair": Dice(0.6), "poor": Dice(0.5), "solo": Dice(1.0)}
+    tasks(home, items)
+    async with dicing(items, models) as double:
+        three = team(home, double, "three", "able", "fair", "poor")
+        arguments = ["mine.jsonl", "--configs", three, "--against", team(home, double, "single", "solo")]
+        arguments += ["--json", "--concurrency", "2", "--samples", "1"]
+        for name in ("able", "fair", "poor"):
+            models[name].keyless = True
+        told = json.loads(await evaluated(home, *arguments, code=2))
+        assert "three has no working key (agent_0: auth" in told["told"]
+        assert {one["items"] for one in told["rows"]} == {0}
+        asked = sum(seen.body["model"] == "solo" for seen in double.requests)
+        assert asked == 1
+        for name in ("able", "fair", "poor"):
+            models[name].keyless = name != "poor"
+        told = json.loads(await evaluated(home, *arguments, code=2))
+        assert "three has no working key (agent_0: auth, agent_1: auth)" in told["told"]
+        for name in ("able", "fair", "poor"):
+            models[name].keyless = False
+        told = json.loads(await evaluated(home, *arguments))
+        assert {one["items"] for one in told["rows"]} == {5}
+        assert row(told, "three")["failed"] == {}
+        assert sum(seen.body["model"] == "solo" for seen in double.requests) == len(items), "none is paid for twice"
+
+
 async def test_a_team_that_is_worse_on_purpose_is_found_worse_and_nothing_is_asked_after_that(home: TempHome) -> None:
     async with dicing(QUESTIONS, {"able": Dice(1.0), "poor": Dice(0.0)}) as double:
         worse = team(home, double, "worse", "poor")

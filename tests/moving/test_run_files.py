@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from massgen_mcp.runs.engine.event_log import SEAL_BYTES, sealed
 from tests.harness import TempHome, agent, home
 from tests.moving.stores import Stored, stored
 
@@ -126,7 +127,52 @@ def added(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 
     return change
 
 
+def set_amount(value: object) -> Callable[[Members, str], None]:
+    """Have the manifest say that the run has cost this."""
+
+    def change(found: Members, run_id: str) -> None:
+        del run_id
+        manifest = json.loads(found[0][1])
+        manifest["runs"][0]["run"]["usd"] = value
+        found[0] = (found[0][0], json.dumps(manifest).encode())
+
+    return change
+
+
+def raise_budget(value: str) -> Callable[[Members, str], None]:
+    def change(found: Members, run_id: str) -> None:
+        del run_id
+        manifest = json.loads(found[0][1])
+        manifest["runs"][0]["controls"] = [["raise_budget", value]]
+        found[0] = (found[0][0], json.dumps(manifest).encode())
+
+    return change
+
+
+def rewrite_replies(*parts: tuple[str, str]) -> Callable[[Members, str], None]:
+    """Have the journal, with checksums that are right, tell other figures of each reply."""
+
+    def change(found: Members, run_id: str) -> None:
+        del run_id
+        for place, (info, content) in enumerate(found):
+            if info.name.endswith("events.jsonl"):
+                lines = [line[:-SEAL_BYTES].decode() + "}" for line in content.splitlines()]
+                for old, new in parts:
+                    assert any(old in line for line in lines), lines
+                    lines = [line.replace(old, new) for line in lines]
+                found[place] = (info, b"".join(sealed(line) for line in lines))
+
+    return change
+
+
 HOSTILE = {
+    "a negative cost": (set_amount(-5.0), "`usd` in manifest.json is negative"),
+    "a cost that is no number": (set_amount(float("inf")), "`usd` in manifest.json is negative or no number"),
+    "a budget below nothing": (raise_budget("-1.0"), "a raised budget in manifest.json is negative"),
+    "tokens below nothing": (
+        rewrite_replies(('"output_tokens":', '"output_tokens":-1')),
+        "`output_tokens` of event",
+    ),
     "another version": (changed_manifest("v", 2), "upgrade"),
     "another format": (changed_manifest("format", "tar"), "its manifest is contradictory"),
     "no runs": (changed_manifest("runs", []), "its manifest is contradictory"),
@@ -148,7 +194,7 @@ def test_a_hostile_file_is_refused(exported: tuple[Path, Stored], kind: str) -> 
     found = members(file)
     change(found, json.loads(found[0][1])["runs"][0]["run"]["run_id"])
     write(file, found)
-    refused(there, file, told)
+    refused(there, file, told, code=5 if "negative" in told or "of event" in told else 1)
     assert not (there.home.path / "escaped").exists()
 
 

@@ -150,7 +150,7 @@ async def with_runs_of_bob(shared: Shared) -> None:
     await shared.ended("bob", asks)
     nested = NewRun(new_run_id(), "bobs-question", "test", "x", "", f"{going}/1", parent=going, admitted=False)
     shared.engine.files.create(nested.run_id, FrozenRequest("bobs-question", silent_team(1)), NO_KEYS, nested)
-    shared.engine.store.add(nested)
+    shared.engine.store.queue.add(nested)
     shared.runs = {"ended": ended, "going": going, "asks": asks, "nested": nested.run_id}
 
 

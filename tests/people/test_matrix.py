@@ -54,10 +54,9 @@ async def test_no_registered_door_tells_one_person_of_another_ones_runs(home: Te
         with shared.asked_by("bob"):
             for run_id, state in zip(shared.runs.values(), ("completed", "running", "input_required"), strict=False):
                 assert (await shared.service.watcher.get_run(run_id)).state == state, "nobody has interfered"
-        assert {
-            entry.person
-            for entry in shared.service.access.engine.store.audit(person=None, run_id=shared.runs["going"], limit=9)
-        } == {"bob"}
+        log = shared.service.access.engine.store.audit
+        entries = log.list_entries(person=None, run_id=shared.runs["going"], limit=9)
+        assert {entry.person for entry in entries} == {"bob"}
 
 
 async def test_every_door_was_asked_in_a_way_that_tells_bob_something(home: TempHome) -> None:

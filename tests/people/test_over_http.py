@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from massgen_mcp.certificates import trusted
 from massgen_mcp.home import STORE_VARIABLE
 from tests.busy_double import busy_server
-from tests.cli.test_unknown_prices import CALL_USD, CAP, MOST_CALLS, answering, team
+from tests.cli.test_unknown_prices import CALL_USD, CAP, MOST_CALLS, answering, backend, team
 from tests.cluster.stage import STORES, Store, kept_in
 from tests.commands import run_command
 from tests.harness import SERVER_MODULE, TempHome, call, expect_error, spawned, wait_until
@@ -152,6 +152,22 @@ async def test_a_quota_of_money_counts_calls_of_unknown_price_at_their_bound(hom
                 run_id = (await call(bob, "start_run", question="q"))["run_id"]
                 await call(bob, "wait_run", run_id=run_id)
     assert len(double.heads) == 3 * MOST_CALLS
+
+
+async def test_a_quota_of_money_counts_the_whole_budget_of_a_run_whose_cost_is_known_in_part(home: TempHome) -> None:
+    """One agent has no price, and `max_tokens` limits its calls."""
+    price = {"input_usd_per_million": 0.001, "output_usd_per_million": 0.001}
+    async with busy_server(answering()) as double, serving(home, bob={"usd_per_month": 3 * CAP}) as url:
+        agents = [
+            {"id": "ada", "backend": {**backend(double), "price": price}},
+            {"id": "bo", "backend": backend(double)},
+        ]
+        home.config("config", *agents, budget={"max_usd": CAP, "max_tokens": 1_000_000})
+        async with client_of(url, TOKENS["bob"]) as bob:
+            run_id = (await call(bob, "start_run", question="q"))["run_id"]
+            await call(bob, "wait_run", run_id=run_id)
+            told = await expect_error(bob, "start_run", question="q", max_usd=3 * CAP)
+            assert (told[0], "0.20 of 0.30 USD are left this month" in told[1]) == ("quota_reached", True)
 
 
 async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -> None:

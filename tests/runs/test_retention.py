@@ -170,13 +170,15 @@ async def test_a_pruning_that_was_killed_is_finished_by_the_next_one(home: TempH
     async with managed(home) as service:
         view = await ended_run(home, service)
         store = local_engine(Home(home.path)).store
-        assert store.keep(view.row, "losing_results")  # and here the process was killed
+        assert store.retention.set_kept(view.row, "losing_results")  # and here the process was killed
         (view.directory.path / "config.json").unlink()
         with pytest.raises(MassgenError) as caught:
             await service.watcher.get_run(view.row.run_id)
         assert caught.value.code == "expired"
-        assert not store.keep(view.row, "losing_results"), "nobody else may begin it again from an old look"
-        store.close()
+        assert not store.retention.set_kept(view.row, "losing_results"), (
+            "nobody else may begin it again from an old look"
+        )
+        store.database.close()
         assert [each.what for each in pruned_after(home, 10).removed] == ["results"]
         assert not view.directory.path.exists()
 

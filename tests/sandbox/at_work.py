@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,9 @@ async def hands(
     network: tuple[str, ...] = (),
     **bounds: Any,
 ) -> AsyncGenerator[Hands]:
-    rules = CommandRules(level, 60, 60, replace(BOUNDS, **bounds), network)
+    rules = CommandRules(
+        level=level, usual_seconds=60, most_seconds=60, bounds=BOUNDS._replace(**bounds), network=network
+    )
     place = path / "workspace"
     with Workspace.create(place, context=context) as workspace:
         try:

@@ -13,7 +13,7 @@ from typing import cast
 import anyio
 
 from massgen_mcp.sandbox import LevelName
-from massgen_mcp.sandbox.policy import MIB
+from massgen_mcp.sandbox.specification import MIB
 from tests.sandbox.at_work import hands
 
 ALL = "has it all"

@@ -97,7 +97,7 @@ def _with_tools(policy: Policy, home: Path) -> Policy:
         toolchains=tools.readable,
         empty=tools.empty,
         environ={**policy.environ, **tools.environ},
-        bounds=replace(policy.bounds, seconds=300),
+        bounds=policy.bounds.with_seconds(300),
     )
 
 

@@ -13,7 +13,8 @@ import massgen_mcp
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.run import RunStarted
 from massgen_mcp.sandbox import images
-from massgen_mcp.sandbox.policy import ImageRefused, ResourceLimits
+from massgen_mcp.sandbox.policy import ImageRefused
+from massgen_mcp.sandbox.specification import ResourceLimits
 from tests.needs import needs
 from tests.sandbox.layouts import Kind, entry, image, layer, link, shell
 from tests.teams import run_team, team

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from massgen_mcp.sandbox import LevelName
-from massgen_mcp.sandbox.policy import GIB
+from massgen_mcp.sandbox.specification import GIB
 from tests.commands import ROOT
 from tests.sandbox.greed import ALL, ALL_BOMBS, DISK, greedy
 from tests.sandbox.table import LEVELS, ORDINARY, USERS, User, as_ordinary

@@ -94,6 +94,16 @@ async def patch_of_what_is_only_read(parent: Parent) -> str:
     return await parent.reads("get_result", run_id=await parent.changes("read"), view="diff")
 
 
+async def list_with_unapplied_changes(parent: Parent) -> str:
+    await parent.changes("write")
+    return await parent.reads("list_runs")
+
+
+async def list_after_apply(parent: Parent) -> str:
+    await parent.reads("apply_result", run_id=await parent.changes("write"), dry_run=False)
+    return await parent.reads("list_runs")
+
+
 async def apply_to_what_is_only_read(parent: Parent) -> str:
     return await parent.reads("apply_result", run_id=await parent.changes("read"))
 

@@ -4,21 +4,22 @@ import time
 
 from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.request.build import OnConflict
-from massgen_mcp.runs.engine import Added, NewRun, RunStore
+from massgen_mcp.runs.engine import Added, NewRun
+from massgen_mcp.runs.engine.queue import RunQueue
 from massgen_mcp.runs.store.sqlite import database
 
 
 def naive_add(
-    self: RunStore, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None
+    self: RunQueue, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None
 ) -> Added:
     del on_conflict, max_queued
-    store = self._database  # pyright: ignore[reportPrivateUsage] - a twin of the method
-    with store.reading() as db:
+    scope = self._scope  # pyright: ignore[reportPrivateUsage] - a twin of the method
+    with scope.database.reading() as db:
         found = db.execute("SELECT run_id FROM runs WHERE idempotency_key = ?", (run.idempotency_key,)).fetchone()
-    if found:
-        return Added(self.get(found[0]), reused=True)
+        if found:
+            return Added(scope.get_row(db, found[0]), reused=True)
     time.sleep(2)  # so that the machine's speed does not hide what is wrong
-    with store.transaction() as db:
+    with scope.database.transaction() as db:
         db.execute(
             "INSERT INTO runs (run_id, state, question, config, fingerprint, idempotency_key, request_hash, created)"
             " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?)",
@@ -32,11 +33,11 @@ def naive_add(
                 time.time(),
             ),
         )
-    return Added(self.get(run.run_id))
+        return Added(scope.get_row(db, run.run_id))
 
 
 if __name__ == "__main__":
     first = tuple(statement.replace("TEXT UNIQUE", "TEXT") for statement in database.MIGRATIONS[0])
     database.MIGRATIONS = (first, *database.MIGRATIONS[1:])
-    RunStore.add = naive_add
+    RunQueue.add = naive_add
     main()

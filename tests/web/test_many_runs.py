@@ -161,9 +161,9 @@ def test_with_five_hundred_runs_a_page_shows_few_and_nothing_is_drawn_again_that
     store = local_engine(place).store
     ids = [new_run_id() for _ in range(MANY)]
     for number, run_id in enumerate(ids):
-        store.add(NewRun(run_id, f"Question {number}", "team", "f", "h"))
-        store.want(run_id, "cancel")
-    store.close()
+        store.queue.add(NewRun(run_id, f"Question {number}", "team", "f", "h"))
+        store.controls.request(run_id, "cancel")
+    store.database.close()
     listed = "document.querySelectorAll('.runs li').length"
     more = "document.querySelector('.runs ~ button')"
     with pages(home) as served, browser.tab(served.address) as tab:

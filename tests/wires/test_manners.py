@@ -60,6 +60,13 @@ async def test_a_server_that_refuses_tools_in_its_own_words_is_asked_without(row
     assert all(replied.tools_as_text for replied in played.ended.of(ModelReplied) if replied.purpose != "present")
 
 
+async def test_a_model_that_gets_no_file_tools_is_not_told_of_files_of_others(tmp_path: Path) -> None:
+    played = await play(tmp_path, without_tools(OLLAMA, prose), 2, files=True)
+    votes = [body for seen in played.requests if "agent1" in (body := json.dumps(seen.body))]
+    assert votes
+    assert not [body for body in votes if "peers/" in body]
+
+
 @rows("tool_choice")
 async def test_a_server_that_cannot_be_told_to_force_a_call_is_asked_without(row: Refusal, tmp_path: Path) -> None:
     played = await play(tmp_path, without_force(row), 2)

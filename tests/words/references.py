@@ -1,6 +1,6 @@
 """Names in backticks that don't exist: in docstrings, comments and messages of the code, and on pages.
 
-A name is a word, a dotted name or a Python file, or a call of one: `budget`, `RunStore.add`, `execute.py`, `python(…)`.
+A name is a word, a dotted name or a Python file, or a call of one: `budget`, `RunQueue.add`, `execute.py`, `python(…)`.
 Other text in backticks (commands, keys with their values, paths) isn't checked. A name exists if it is
 
 - a module or a file of the repository;

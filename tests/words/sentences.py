@@ -18,8 +18,10 @@ MOST_READ = (
 """Pages of docs/ by name."""
 FOR_AGENTS = {"agents", "coordination", "orchestration", "skills", "tools", "workspace"}
 """Folders of the package whose texts only agents read."""
-FOREIGN = {"backends/abilities.py", "backends/own_loop.py", "backends/frameworks/ag2_agent.py"}
-FOREIGN |= {"backends/frameworks/ag2_group.py"}
+FOREIGN = {
+    *("backends/abilities.py", "backends/own_loop.py"),
+    *("backends/frameworks/ag2_agent.py", "backends/frameworks/ag2_group.py"),
+}
 """Files whose texts are prompts, or errors of providers in their own words."""
 PROMPTS = {"EVIDENCE", "FILES", "REFUTE", "REVIEW", "RULE", "_FINAL_NOTE", "_TOOLS_NOTE"}
 """Constants that hold prompts, in other files."""

@@ -17,7 +17,7 @@ from massgen_mcp.backends.frameworks.agent_process import select_variables
 from massgen_mcp.config.access.acp_agents import hosts_of, own_login, preset_of, variables_of
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.sandbox import PipedProgram, Policy, ResourceLimits, VisiblePath, bare, find_package, sandboxed
-from massgen_mcp.sandbox.policy import GIB
+from massgen_mcp.sandbox.specification import GIB
 
 SHARED, HOME = "/agent", "/agent-home"
 """Places inside: the socket, the relay and the home. Nothing is shown below what the CLI can write: it could put

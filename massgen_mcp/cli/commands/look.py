@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from massgen_mcp.cli.arguments import JSON, OF_RUN, OPEN, SINCE, STORE, TIMEOUT, VIEWS, output, set_of_names
+from massgen_mcp.cli.arguments import JSON, KIND, OF_RUN, OPEN, SINCE, STORE, TIMEOUT, VIEWS, output, set_of_names
 from massgen_mcp.cli.command_line import argument, counting_number
 from massgen_mcp.cli.verb import Verb
 from massgen_mcp.run_state.status import RunStatus
@@ -20,6 +20,7 @@ class RunsVerb(Verb):
         argument("--session", "-s", metavar="NAME", help="only turns of this session"),
         argument("--sessions", action="store_true", help="list this directory's sessions instead"),
         SINCE,
+        KIND,
         argument("--limit", type=counting_number, default=20, metavar="N", help="list at most N runs (20)"),
         STORE,
     )
@@ -88,6 +89,7 @@ class StatsVerb(Verb):
     arguments = (
         JSON,
         SINCE,
+        KIND,
         argument(
             "--models", dest="team", type=set_of_names, metavar="MODELS", help="only runs of exactly these models: a,b"
         ),

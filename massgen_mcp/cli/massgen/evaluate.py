@@ -16,7 +16,7 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.adjusted import RequestedLimits, given_path, without_work
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.evaluation.comparing import ONE, Evaluation
+from massgen_mcp.evaluation.comparing import ONE, Evaluation, display_name
 from massgen_mcp.evaluation.report import as_data, drawing, page, report_lines
 from massgen_mcp.evaluation.scoring import Scorer, item_of_run
 from massgen_mcp.evaluation.tasks import Item, Replayed, read_items
@@ -87,8 +87,10 @@ async def evaluate(options: EvalOptions) -> int:
 def _finish(found: Evaluation, replayed: Path) -> int:
     """Say what was not measured. Returns the exit code."""
     for name in found.unmeasured:
-        who = "the one model" if name == ONE else name
-        print_error(f"{who} has no successful run, so there is nothing to compare; run the same command to try again")
+        print_error(
+            f"{display_name(name)} has no successful run, so there is nothing to compare; run the same "
+            "command to try again"
+        )
     if not found.done or found.unmeasured:
         return EXIT_EXECUTION
     remove_tree(replayed)

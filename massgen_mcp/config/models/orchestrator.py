@@ -174,7 +174,7 @@ class OrchestratorConfig(Settings, frozen=True):
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
     """Patterns of files that answers can't change for checks. None: a built-in list (see docs/code-work.md)."""
 
-    def procedure(self, agents: int, *, can_run: bool) -> Decide:
+    def choose_strategy(self, agents: int, *, can_run: bool) -> Decide:
         """How so many agents find the winner: tests need scripts that run, and three authors; findings are joined."""
         if self.decide == "auto" and self.answer_format == "findings":
             return "synthesise"

@@ -22,12 +22,15 @@ const MOST_SORTED = 1000;
 
 function list() {
   document.title = 'Runs · massgen';
-  const query = new URLSearchParams(location.search), names = ['text', 'team', 'state', 'since', 'before'];
+  const query = new URLSearchParams(location.search), names = ['text', 'team', 'state', 'kind', 'since', 'before'];
   const input = (name, attributes) => h('input', {name, value: query.get(name), ...attributes, oninput: later});
   const state = h('select', {name: 'state', onchange: later}, h('option', {value: ''}, 'any state'),
     Object.keys(known.states).map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
+  const kinds = {'': 'single runs', batch: 'of batches', eval: 'of evaluations', all: 'all'};
+  const kind = h('select', {name: 'kind', onchange: later},
+    Object.entries(kinds).map(([value, text]) => h('option', {value, selected: (query.get('kind') || '') === value}, text)));
   const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
-    field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state),
+    field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state), field('Runs', kind),
     field('From', input('since', {type: 'date'})), field('To', input('before', {type: 'date'})));
   const rows = h('ul', {class: 'runs'}), note = told(), heads = h('div', {class: 'heads', role: 'group', 'aria-label': 'Sort by'}), both = h('p', {class: 'both', role: 'status'}), drawn = new Map();
   const more = h('button', {type: 'button', hidden: true}, 'More');

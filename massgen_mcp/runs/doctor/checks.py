@@ -62,7 +62,7 @@ def _guarded(name: str, look: Callable[[], list[DoctorCheck]], home: Home) -> li
 
 
 def _version(engine: Engine) -> list[DoctorCheck]:
-    message = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
+    message = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.database.described()}"
     return [DoctorCheck("version", "ok", message)]
 
 
@@ -184,16 +184,18 @@ def _open_files() -> list[DoctorCheck]:
 
 
 def _store(engine: Engine) -> list[DoctorCheck]:
-    if not engine.store.exists():
+    if not engine.store.database.exists():
         kept = engine.files.with_events()
         if not kept:
             return [DoctorCheck("run store", "ok", "there are no runs yet")]
         return [DoctorCheck("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", AGAIN)]
-    problem = engine.store.examine()
+    problem = engine.store.database.examine()
     if problem is None:
         kept = engine.files.with_events()
-        if kept and not engine.store.overview():
-            return [DoctorCheck("run store", "fail", f"the list of runs was lost: it misses {len(kept)} runs", AGAIN)]
+        if kept and not engine.store.index.list_work():
+            return [
+                DoctorCheck("run store", "fail", f"the list of runs was lost: {len(kept)} runs are in no list", AGAIN)
+            ]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
@@ -201,7 +203,7 @@ def _store(engine: Engine) -> list[DoctorCheck]:
 
 def _runs(engine: Engine) -> list[DoctorCheck]:
     """Runs that want attention: waiting for somebody, going on for long, without their files, or unknown."""
-    rows = engine.store.overview()
+    rows = engine.store.index.list_work()
     checks: list[DoctorCheck] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted" and row.kept != "moved"]:
         advice = (
@@ -231,7 +233,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
 
 def _runners(engine: LocalEngine) -> list[DoctorCheck]:
     """Per set of credentials: does somebody work, and is there work for nobody?"""
-    rows = [row for row in engine.store.overview() if not row.foreground]
+    rows = [row for row in engine.store.index.list_work() if not row.foreground]
     checks: list[DoctorCheck] = []
     for fingerprint in sorted({row.fingerprint for row in rows} | engine.liveness.runners()):
         states = [row.state for row in rows if row.fingerprint == fingerprint]

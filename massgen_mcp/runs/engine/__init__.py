@@ -12,6 +12,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.people import User
 from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter, TakenOver
 from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
+from massgen_mcp.runs.engine.index import RunIndex
 from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
@@ -60,6 +61,7 @@ __all__ = [
     "NewRun",
     "NewsHost",
     "RunFiles",
+    "RunIndex",
     "RunRow",
     "RunStore",
     "SessionMoved",
@@ -108,4 +110,4 @@ class Engine:
         return []
 
     def close(self) -> None:
-        self.store.close()
+        self.store.database.close()

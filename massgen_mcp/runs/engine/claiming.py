@@ -59,7 +59,7 @@ def claim(
     among: Collection[str] | None,
     held_back: Mapping[str, str],
 ) -> list[RunRow]:
-    """See `RunStore.claim`."""
+    """Do what `RunQueue.claim` does, within a transaction."""
     only = None if among is None else json.dumps(list(among))
     _note_held_back(db, fingerprint, held_back)
     room = max_running - sql.count(db, f"{sql.RUNNING} AND {sql.NEEDS_A_PLACE}")

@@ -45,7 +45,10 @@ class SqlDatabase(Protocol):
     def close(self) -> None: ...
 
     def put_away_broken(self) -> Path | None:
-        """See `RunStore`, as the three below."""
+        """Move a store away that is damaged; return where it is then. None, and nothing is done, for one that is whole,
+        missing, locked or of a newer version. This and the methods below may be asked of a store that is damaged,
+        locked or of another version. They take part in no migration.
+        """
         ...
 
     def exists(self) -> bool: ...

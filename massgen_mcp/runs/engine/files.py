@@ -7,12 +7,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from zlib import crc32
 
 from pydantic import ValidationError
@@ -25,6 +25,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import Home, sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.request.kind import RunKind
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.runs.engine.event_log import EventLog
 from massgen_mcp.runs.engine.journal import JournalLog
@@ -44,7 +45,7 @@ LEFT = ".left"
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 ENTRY_KEYS = ("config", "fingerprint", "request_hash", "idempotency_key", "session_id", "owner", "usd")
-REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry", "bounded"}
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting", "begins_with", "entry", "bounded", "kind"}
 """`nesting` is there in a nested run alone, `begins_with` where it goes on with changes; `entry`, these parts of its
 `NewRun`, in no run of the foreground.
 """
@@ -106,6 +107,8 @@ class RunFiles:
             document["begins_with"] = asdict(request.begins_with)
         if request.bounded:
             document["bounded"] = True
+        if request.kind != "single":
+            document["kind"] = request.kind
         if entry is not None:
             document["entry"] = {name: getattr(entry, name) for name in ENTRY_KEYS}
         document = redactor.value(document)
@@ -122,14 +125,16 @@ class RunFiles:
             earlier = EarlierChanges(**document["begins_with"]) if "begins_with" in document else None
             config = Config.model_validate(document["config"])
             bounded = document.get("bounded") is True
-            return FrozenRequest(str(document["question"]), config, history, nesting, earlier, bounded)
+            kind = _read_kind(document)
+            return FrozenRequest(str(document["question"]), config, history, nesting, earlier, bounded, kind)
 
     def read_entry(self) -> NewRun:
         """What the store was told of the run when it was started, as far as it is here. Raises as `read_request`."""
         with self.request_read() as document:
             entry = dict.fromkeys(("config", "fingerprint", "request_hash"), "") | document.get("entry", {})
             nesting = document.get("nesting", {})
-            return NewRun(self.path.name, str(document["question"]), **entry, parent=nesting.get("parent"))
+            parent, kind = nesting.get("parent"), _read_kind(document)
+            return NewRun(self.path.name, str(document["question"]), **entry, parent=parent, kind=kind)
 
     @contextmanager
     def request_read(self) -> Generator[dict[str, Any]]:
@@ -207,6 +212,14 @@ class RunFiles:
         finally:
             for path in (file, file.with_name(f".{file.name}.new")):
                 path.unlink(missing_ok=True)
+
+
+def _read_kind(document: Mapping[str, Any]) -> RunKind:
+    """Return the kind of a run; of one of an earlier version it is not known."""
+    kind = document.get("kind", "single")
+    if kind not in get_args(RunKind):
+        raise JournalNewer("the run's config.json")
+    return kind
 
 
 def _checksum(document: dict[str, Any]) -> str:

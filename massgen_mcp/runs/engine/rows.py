@@ -9,6 +9,7 @@ from typing import Literal
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Outcome
+from massgen_mcp.request.kind import RunKind
 from massgen_mcp.request.question import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
@@ -69,6 +70,7 @@ class RunRow:
     weak: str = ""
     owner: str = ""
     summary: str = ""
+    kind: RunKind = "single"
 
     @property
     def busy(self) -> bool:
@@ -146,6 +148,7 @@ class NewRun:
     admitted: bool = True
     owner: str = ""
     usd: float | None = None
+    kind: RunKind = "single"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +243,7 @@ class FrozenRequest:
     """Whether calls of unknown price count for `max_usd`, at the highest known price of similar models. False in a
     request that an earlier version froze.
     """
+    kind: RunKind = "single"
 
     @property
     def levels(self) -> int:

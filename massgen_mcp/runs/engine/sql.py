@@ -14,7 +14,7 @@ QUESTION_PREVIEW = 200
 COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground, held_back_by, parent, admitted, weak, owner, summary"
+    " resumes, directory, foreground, held_back_by, parent, admitted, weak, owner, summary, kind"
 )
 WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 ENDED = tuple(sorted(TERMINAL_STATES))
@@ -85,6 +85,7 @@ def columns_of(db: SqlConnection, run: NewRun) -> dict[str, object]:
         "admitted": int(run.admitted),
         "owner": outer.owner if outer else run.owner,
         "usd": run.usd,
+        "kind": run.kind,
     }
 
 

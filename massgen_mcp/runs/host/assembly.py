@@ -64,7 +64,7 @@ class CommandAccess:
         if choice is None or choice.level is None:
             return None, ()
         rules = CommandRules(
-            choice.level,
+            level=choice.level,
             usual_seconds=config.timeout_seconds,
             most_seconds=max(config.timeout_seconds, config.max_seconds),
             bounds=bounds_of(config),
@@ -148,7 +148,7 @@ def assemble(run: RunFiles, run_id: str, request: FrozenRequest, resources: RunR
             novelty=orchestrator.answer_novelty_requirement,
             seed=run_id,
             checks=orchestrator.checks_policy if judge is not None and orchestrator.checks else None,
-            decide=orchestrator.procedure(len(team), can_run=can_run),
+            decide=orchestrator.choose_strategy(len(team), can_run=can_run),
             effort=orchestrator.effort,
             max_agents=orchestrator.max_agents,
             order=orchestrator.order,

@@ -17,8 +17,9 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, RunRow, RunStore, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import FrozenRequest, NewRun, RunFiles, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.engine.files import timestamp
+from massgen_mcp.runs.engine.queue import RunQueue
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunExecutor, StoredRuns
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
@@ -90,8 +91,8 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
     with ExitStack() as cleanup:
         cleanup.callback(engine.close)
         held = cleanup.enter_context(engine.liveness.hold_foreground(directory))
-        if not held or not engine.store.take_foreground(row.run_id, identity(config, environ, home)):
-            raise MassgenError("invalid_action", f"another process has just taken over run {row.run_id}")
+        if not held or not engine.store.queue.take_foreground(row.run_id, identity(config, environ, home)):
+            raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
@@ -137,7 +138,7 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
             run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
             if outer is not None:
                 run = replace(run, parent=outer.row.run_id, admitted=False)
-            if _entered(engine.store, run, directory, begins_session=request.given.begins_session):
+            if _enter_run(engine.store.queue, run, directory, begins_session=request.given.begins_session):
                 attempt.pop_all()
                 news = engine.liveness.foreground_news(directory, run_id, environ)
                 executor = RunExecutor(environ, StoredRuns(engine, service, news))
@@ -150,10 +151,10 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
             held.close()
 
 
-def _entered(store: RunStore, run: NewRun, directory: RunFiles, *, begins_session: bool) -> bool:
+def _enter_run(queue: RunQueue, run: NewRun, directory: RunFiles, *, begins_session: bool) -> bool:
     """False if its session has moved meanwhile, or is another one that began in the same moment somewhere else."""
     try:
-        store.add_foreground(run, directory.path)
+        queue.add_foreground(run, directory.path)
     except SessionMoved:
         return False
     except MassgenError as error:

@@ -82,7 +82,7 @@ class ForegroundRun:
     def view(self, run: RunState) -> RunView:
         """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""
         if self.executor.stored is not None:
-            return RunView(self.executor.stored.engine.store.get(self.run_id), run, self.directory)
+            return RunView(self.executor.stored.engine.store.index.get(self.run_id), run, self.directory)
         row = RunRow(
             number=0,
             run_id=self.run_id,
@@ -209,7 +209,7 @@ class ForegroundRun:
             return
         store = stored.engine.store
         while True:
-            row, around = await anyio.to_thread.run_sync(lambda: (store.get(self.run_id), store.get(outer)))
+            row, around = await anyio.to_thread.run_sync(lambda: (store.index.get(self.run_id), store.index.get(outer)))
             if row.admitted or row.state in TERMINAL_STATES:
                 return
             if around.state in TERMINAL_STATES:

@@ -24,7 +24,7 @@ from massgen_mcp.request.runnable import no_sandbox, sandbox_of_checks
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.working_copies import WorkingCopies
 from massgen_mcp.sandbox import NO_TOOLS, Image, LevelName, ProjectTools, ResourceLimits, VisiblePath
-from massgen_mcp.sandbox.policy import MIB
+from massgen_mcp.sandbox.specification import MIB
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -115,9 +115,9 @@ def check_rules(
     """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
     commands = config.commands
     return CheckRules(
-        level,
-        replace(bounds_of(commands), seconds=float(config.checks_timeout_seconds)),
-        Protection(config.protect, config.checks),
+        level=level,
+        bounds=bounds_of(commands).with_seconds(float(config.checks_timeout_seconds)),
+        protection=Protection(config.protect, config.checks),
         network=commands.network,
         open_network=commands.open_network,
         tools=tools_of(commands, tools),

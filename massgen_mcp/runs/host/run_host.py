@@ -234,7 +234,7 @@ class RunExecutor:
         if self.stored is None:
             return
         store = self.stored.engine.store
-        controls = await anyio.to_thread.run_sync(store.controls, [*self._executions])
+        controls = await anyio.to_thread.run_sync(store.controls.list_open, [*self._executions])
         for control in controls:
             execution = self._executions.get(control.run_id)
             if execution is None:
@@ -249,7 +249,7 @@ class RunExecutor:
             if execution is None or execution.handle is None:
                 continue
             if done := await execution.handle.heed(control for control in controls if control.run_id == run_id):
-                await anyio.to_thread.run_sync(store.done, done)
+                await anyio.to_thread.run_sync(store.controls.complete, done)
                 self.notify(run_id)
 
     async def apply_waiting_controls(self) -> None:
@@ -271,7 +271,7 @@ class RunExecutor:
         if self.stored is None:
             return
         try:
-            await anyio.to_thread.run_sync(self.stored.engine.store.end, run_id, snapshot)
+            await anyio.to_thread.run_sync(self.stored.engine.store.leases.end, run_id, snapshot)
         except MassgenError as error:
             if error.code != "unknown_run":
                 raise
@@ -305,7 +305,7 @@ class RunExecutor:
         def files_of(nested: str) -> RunFiles:
             if stored is None:
                 raise LookupError(nested)
-            return stored.engine.files.of(stored.engine.store.get(nested))
+            return stored.engine.files.of(stored.engine.store.index.get(nested))
 
         try:
             write_report(directory, snapshot, files_of, self._environ)
@@ -384,12 +384,12 @@ class NestedRunHost:
         )
         files = self._engine.files
         with files.making():
-            if (earlier := self._engine.store.reusable(run, "use_existing")) is not None:
+            if (earlier := self._engine.store.queue.find_reusable(run, "use_existing")) is not None:
                 return self._prepared(earlier.row)
             frozen = self._request.inside(self._run_id, run.question, config)
             files.create(run.run_id, frozen, redactor, run)
             files.publish(run.run_id)
-            return self._prepared(self._engine.store.add(run).row)
+            return self._prepared(self._engine.store.queue.add(run).row)
 
     def _nested_config(self, wanted: NestedRunRequest) -> tuple[Config | None, str]:
         """The config that is asked for, and in words where it came from. Its own paths are not for others to give."""
@@ -406,7 +406,7 @@ class NestedRunHost:
 
     @in_thread
     def prepared(self, run_id: str) -> PreparedNestedRun:
-        row = self._engine.store.get(run_id)
+        row = self._engine.store.index.get(run_id)
         if row.parent != self._run_id:
             raise MassgenError("nesting_refused", f"{run_id} was not started inside {self._run_id}")
         return self._prepared(row)
@@ -421,15 +421,15 @@ class NestedRunHost:
     async def begin(self, run_id: str) -> None:
         view = await self._service.watcher.get_run(run_id)
         if not view.row.admitted:
-            await anyio.to_thread.run_sync(self._engine.store.admit, run_id)
+            await anyio.to_thread.run_sync(self._engine.store.queue.admit, run_id)
         fingerprint = self._dispatch.identity(view.directory.read_request().config)
         send = self._dispatch.adopt if view.state == "interrupted" and fingerprint != view.row.fingerprint else None
         await anyio.to_thread.run_sync(send or self._dispatch.see_to, view)
 
     async def refuse(self, run_id: str, reason: str) -> None:
-        row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
+        row = await anyio.to_thread.run_sync(self._engine.store.index.get, run_id)
         ended = await abort_run(self._engine.files.of(row), "budget", reason, self._environ)
-        await anyio.to_thread.run_sync(self._engine.store.end, run_id, ended)
+        await anyio.to_thread.run_sync(self._engine.store.leases.end, run_id, ended)
 
     async def look(self, run_id: str) -> RunState:
         return (await self._service.watcher.get_run(run_id)).snapshot
@@ -441,5 +441,5 @@ class NestedRunHost:
         await self._service.control(run_id, "cancel")
 
     async def files(self, run_id: str) -> Path:
-        row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
+        row = await anyio.to_thread.run_sync(self._engine.store.index.get, run_id)
         return self._engine.files.of(row).path

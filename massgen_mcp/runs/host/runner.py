@@ -73,7 +73,7 @@ class Runner:
 
     async def work(self, woken: Callable[[], Awaitable[None]]) -> None:
         """Execute runs until there has been nothing to do for the idle time. `woken` returns when we were woken."""
-        lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint)
+        lost = await anyio.to_thread.run_sync(self._store.leases.interrupt, self._fingerprint)
         if lost:
             logger.warning("continuing runs of a background process that stopped: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
@@ -118,18 +118,18 @@ class Runner:
     def _claim(self, load: Load) -> list[RunRow]:
         """The queued runs whose turn it is. Places of runners that were lost are free again."""
         self._left, held_before, self._held_back = False, self._held_back, frozenset()
-        at_work = self._store.at_work()
+        at_work = self._store.queue.list_at_work()
         if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
             return []
         others = {fingerprint for fingerprint, _, _ in at_work} - {self._fingerprint}
         absent = {fingerprint for fingerprint in others if not self._liveness.runner_alive(fingerprint)}
         for fingerprint, state, runner in at_work:
             if state == "running" and fingerprint in absent:
-                self._store.interrupt(fingerprint, of_runner=runner)
-        queue = self._store.queue(self._fingerprint)
+                self._store.leases.interrupt(fingerprint, of_runner=runner)
+        queue = self._store.queue.list_waiting(self._fingerprint)
         choice = self._capacity.choose(queue, load)
         self._left = len(choice.chosen) < len(queue)
-        claimed = self._store.claim(
+        claimed = self._store.queue.claim(
             self._fingerprint,
             self._id,
             max_running=self._engine.home.limits.running,
@@ -159,7 +159,9 @@ class Runner:
         await anyio.to_thread.run_sync(self._wake_others)
 
     def _wake_others(self) -> None:
-        for fingerprint in {fingerprint for fingerprint, state, _ in self._store.at_work() if state != "running"}:
+        for fingerprint in {
+            fingerprint for fingerprint, state, _ in self._store.queue.list_at_work() if state != "running"
+        }:
             if fingerprint != self._fingerprint:
                 self._liveness.wake(fingerprint)
 
@@ -180,13 +182,13 @@ class Runner:
 
     async def park(self, run_id: str) -> None:
         """Leave a run that only a newer version can continue."""
-        await retried(self._store.set_aside, run_id)
+        await retried(self._store.leases.park_until_upgrade, run_id)
         self._executor.notify(run_id)
         self._leave(run_id)
 
     async def release(self, run_id: str) -> None:
         """Leave a run to the process that takes it next."""
-        await retried(self._store.pause, run_id, self._id)
+        await retried(self._store.leases.release, run_id, self._id)
         self._executor.notify(run_id)
         self._resting.discard(run_id)
         self._leave(run_id)
@@ -263,7 +265,7 @@ async def _serve(engine: LocalEngine, fingerprint: str, listens: Callable[[], No
                         listens()
                         await Runner(engine, fingerprint, os.environ, news_host).work(listening.woken)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
-                    if not await anyio.to_thread.run_sync(engine.store.queue, fingerprint):
+                    if not await anyio.to_thread.run_sync(engine.store.queue.list_waiting, fingerprint):
                         break
                 tasks.cancel_scope.cancel()
     engine.close()

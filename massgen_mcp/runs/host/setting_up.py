@@ -150,21 +150,8 @@ def _lay_out(rules: CheckRules, seconds: float, copies: WorkingCopies) -> Policy
     kept.repository.check_out(base.id, kept.made)
     for one in base.directories:
         copy_ignored(one, kept.made / one.name)
-    return Policy(
-        workspace=kept.made,
-        scratch=scratch,
-        shown=rules.tools.layered,
-        known_as=known_as(base),
-        hidden=rules.hidden,
-        network=rules.network,
-        toolchains=rules.tools.readable,
-        empty=rules.tools.empty,
-        environ=rules.tools.environ,
-        bounds=replace(rules.bounds, seconds=seconds),
-        image=rules.image,
-        open_network=rules.open_network,
-        unpacked=rules.unpacked,
-    )
+    policy = rules.make_policy(kept.made, scratch, (), known_as(base))
+    return replace(policy, bounds=rules.bounds.with_seconds(seconds))
 
 
 async def _ran(command: str, name: str, policy: Policy, level: LevelName) -> CheckOutcome:

@@ -102,7 +102,7 @@ class Worker:
 
     async def work(self) -> None:
         await anyio.to_thread.run_sync(self._make_own)
-        await retried(self._store.register_worker, self._name, self._pools)
+        await retried(self._store.workers.register, self._name, self._pools)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with self._jobs.open_async(), anyio.create_task_group() as aside:
                 aside.start_soon(self._leave_on_signal, signals)
@@ -114,7 +114,7 @@ class Worker:
                         working.start_soon(worker.run)
                 aside.cancel_scope.cancel()
         with suppress(MassgenError):
-            await anyio.to_thread.run_sync(self._store.unregister_worker, self._name)
+            await anyio.to_thread.run_sync(self._store.workers.unregister, self._name)
             await self._limiters.renew_shares(self._shares.renew)
             await anyio.to_thread.run_sync(self._shares.leave)
         self._shares.close()
@@ -151,7 +151,7 @@ class Worker:
                     del self._executing[run_id]
 
     async def _take(self, run_id: str) -> None:
-        taken = await retried(self._store.take, run_id, self._name)
+        taken = await retried(self._store.jobs.take, run_id, self._name)
         if taken is None:
             await self._finish(run_id)
             return
@@ -162,18 +162,18 @@ class Worker:
     async def end(self, run: "_TakenRun", ended: ExecutedRun) -> None:
         """Enter the end of a run into the store, and report it, also while this worker stops."""
         with anyio.CancelScope(shield=True):
-            await retried(self._store.end_taken, run.run_id, run.epoch, ended.snapshot)
+            await retried(self._store.jobs.end_taken, run.run_id, run.epoch, ended.snapshot)
             self._news.tell(run.run_id)
             await self.report(run, ended)
 
     async def park(self, run_id: str) -> None:
         """Leave a run that only a newer version can continue."""
-        await retried(self._store.set_aside, run_id)
+        await retried(self._store.leases.park_until_upgrade, run_id)
 
     async def hand_over(self, run_id: str, epoch: int) -> None:
         """Leave a run to the worker that takes it next."""
         with anyio.CancelScope(shield=True):
-            await retried(self._store.hand_over, run_id, epoch)
+            await retried(self._store.jobs.hand_over, run_id, epoch)
             await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
 
     async def fetch_files(self, row: RunRow, epoch: int) -> tuple[RunFiles, Mirror | None]:
@@ -226,9 +226,9 @@ class Worker:
         while True:
             await anyio.sleep(LOOK_SECONDS)
             try:
-                looks = await anyio.to_thread.run_sync(self._store.register_worker, self._name, self._pools)
+                looks = await anyio.to_thread.run_sync(self._store.workers.register, self._name, self._pools)
                 unheard = await self._drop_lost_jobs(unheard, of_others=looks)
-                lost = await anyio.to_thread.run_sync(self._store.hand_out_lost) if looks else []
+                lost = await anyio.to_thread.run_sync(self._store.jobs.hand_out_lost) if looks else []
             except (MassgenError, exceptions.ConnectorException) as error:  # it is asked again soon
                 logger.warning("%s", error)
                 continue
@@ -248,8 +248,8 @@ class Worker:
             now |= {job.id for job in idle if job.id is not None}
             lost += [job for job in idle if job.id in unheard]
         if lost:
-            run_ids = await anyio.to_thread.run_sync(self._store.replace_jobs, [job.id for job in lost if job.id])
-            logger.warning("taken over from lost workers: %s", ", ".join(run_ids))
+            run_ids = await anyio.to_thread.run_sync(self._store.jobs.replace_jobs, [job.id for job in lost if job.id])
+            logger.warning("taken from workers that were lost: %s", ", ".join(run_ids))
         return now
 
 

@@ -92,11 +92,11 @@ def _commented(repository: PrivateRepository, patch: Patch, question: str) -> It
     """What each line `FILE:LINE: TEXT` of the question means."""
     found = _COMMENT.findall(question)
     if len(found) > MAX_COMMENTS:
-        raise MassgenError(
-            "invalid_arguments", f"you commented on {len(found)} lines; at most {MAX_COMMENTS} are allowed"
-        )
-    files = repository.files(patch.theirs) if found else {}
-    changed = {one.path: one for one in repository.changes(patch.base, patch.theirs)} if found else {}
+        raise MassgenError("invalid_arguments", f"{len(found)} lines are commented on, at most {MAX_COMMENTS} may be")
+    if not found:
+        return
+    files = repository.files(patch.theirs)
+    changed = {one.path: one for one in repository.changes(patch.base, patch.theirs)}
     for path, number in found:
         places = (named(path, patch.places), *(os.fsencode(f"{one.name}/{path}") for one in patch.places))
         place = next((one for one in places if one in files), None)

@@ -11,7 +11,7 @@ from itertools import chain
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.question import EarlierTurn
-from massgen_mcp.runs.engine import EarlierChanges, RunRow, RunStore
+from massgen_mcp.runs.engine import EarlierChanges, RunIndex, RunRow
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import counted
 
@@ -58,8 +58,8 @@ class SessionTurns:
     ended than `look`.
     """
 
-    def __init__(self, store: RunStore, glance: Callable[[RunRow], RunView], look: Callable[[str], RunView]) -> None:
-        self._store = store
+    def __init__(self, index: RunIndex, glance: Callable[[RunRow], RunView], look: Callable[[str], RunView]) -> None:
+        self._index = index
         self._glance = glance
         self.look = look
 
@@ -89,9 +89,9 @@ class SessionTurns:
 
     def _rows(self, session_id: str, most: int) -> list[RunRow]:
         """The newest first, and the run that is called so at the end."""
-        rows = self._store.recent(session_id=session_id, limit=most)
-        begun_by = self._store.known([session_id]) if len(rows) < most else ()
-        return [*rows, *map(self._store.get, begun_by)]
+        rows = self._index.list_recent(session_id=session_id, limit=most)
+        begun_by = self._index.find_known([session_id]) if len(rows) < most else ()
+        return [*rows, *map(self._index.get, begun_by)]
 
     def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
         """The turns that have an answer; None for one whose answer is gone."""

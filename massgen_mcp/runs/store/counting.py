@@ -4,6 +4,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.runs.engine import EndedRow, Engine
 from massgen_mcp.runs.store.records import whole_records
@@ -21,12 +22,13 @@ def counted_runs(
     config: str | None = None,
     run_ids: Collection[str] | None = None,
     newest: int | None = None,
+    kind: ListedKind = "all",
 ) -> tuple[list[CountedRun], int]:
     """Also how many further runs there were of which no record can be read. Runs that were never begun are not counted,
     nor are nested ones: what they cost is a part of the run that started them. `run_ids`: these alone, nested or not;
     `newest`: so many at most, the last ones. Raises `MassgenError`.
     """
-    found = engine.store.ended(since=since, config=config, run_ids=run_ids, newest=newest)
+    found = engine.store.ended.list_ended(since=since, config=config, run_ids=run_ids, newest=newest, kind=kind)
     digests = {ended.row.number: ended.digest for ended in found}
     missing = [ended for ended in found if not ended.digested and not ended.row.expired]
     for first in range(0, len(missing), BATCH):
@@ -34,7 +36,7 @@ def counted_runs(
         for ended in missing[first : first + BATCH]:
             with suppress(MassgenError, LookupError):  # it cannot be read now
                 read[ended.row.number] = digest_of(folded(whole_records(engine.files.of(ended.row))))
-        engine.store.keep_digests(read)
+        engine.store.ended.keep_digests(read)
         digests |= read
     runs = [_counted(ended, digest) for ended in found if (digest := digests[ended.row.number]) is not None]
     begun = sum(ended.row.started is not None for ended in found)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import FILES_VARIABLE, POOL_VARIABLE, STORE_VARIABLE, Home
 from massgen_mcp.runs.engine import Engine, FileStore, RunStore
+from massgen_mcp.runs.engine.scope import StoreScope
 from massgen_mcp.runs.store.runner_endpoint import LocalLiveness
 from massgen_mcp.runs.store.sqlite.database import Database
 
@@ -31,7 +32,7 @@ class LocalEngine(Engine):
 
 def local_engine(home: Home) -> LocalEngine:
     """Makes and opens nothing yet."""
-    return LocalEngine(home, RunStore(Database(home.path / DATABASE)), FileStore(home), LocalLiveness(home))
+    return LocalEngine(home, RunStore(StoreScope(Database(home.path / DATABASE))), FileStore(home), LocalLiveness(home))
 
 
 def open_engine(home: Home, environ: Mapping[str, str]) -> Engine:

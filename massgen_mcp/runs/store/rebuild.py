@@ -33,19 +33,19 @@ class Rebuilt:
 def rebuild(engine: LocalEngine) -> Rebuilt:
     """Raises `MassgenError` disk_full, store_unavailable."""
     engine.home.ensure()
-    put_away = engine.store.put_away_broken()
+    put_away = engine.store.database.put_away_broken()
     with engine.files.making():  # nothing is deleted meanwhile because it has no row
         present = {files.path.name: files for files in engine.files.begun()}
-        known = engine.store.known(list(present))
+        known = engine.store.index.find_known(list(present))
         lost = [_lost(files) for run_id, files in present.items() if run_id not in known]
-        entered = engine.store.restore(sorted(_without_orphans(engine, lost), key=lambda one: one.created))
+        entered = engine.store.moves.restore(sorted(_without_orphans(engine, lost), key=lambda one: one.created))
     for run_id in entered:  # its runner may have told of the end just before there was a row
         state = _state(present[run_id])
-        if state.end is not None and engine.store.get(run_id).state == "interrupted":
-            engine.store.end(run_id, state)
+        if state.end is not None and engine.store.index.get(run_id).state == "interrupted":
+            engine.store.leases.end(run_id, state)
         elif (left := present[run_id].path / LEFT).exists():
-            engine.store.move_out(run_id, left.read_text())
-    rows = tuple(engine.store.get(run_id) for run_id in entered)
+            engine.store.moves.move_out(run_id, left.read_text())
+    rows = tuple(engine.store.index.get(run_id) for run_id in entered)
     for fingerprint in {row.fingerprint for row in rows if row.state == "interrupted"} & engine.liveness.runners():
         engine.liveness.wake(fingerprint)
     return Rebuilt(put_away, rows)
@@ -75,7 +75,8 @@ def _lost(files: RunFiles) -> LostRun:
 def _without_orphans(engine: Engine, lost: Sequence[LostRun]) -> Iterator[LostRun]:
     """Runs nested in one that is over are cancelled: nobody reads what they come to."""
     going_on = {one.run.run_id for one in lost if one.state == "interrupted"}
-    going_on |= {row.run_id for row in engine.store.overview() if row.state in ("queued", "running", "interrupted")}
+    rows = engine.store.index.list_work()
+    going_on |= {row.run_id for row in rows if row.state in ("queued", "running", "interrupted")}
     for one in lost:
         orphan = one.run.parent not in (None, *going_on) and one.state in ("queued", "interrupted")
         yield replace(one, state="cancelled") if orphan else one

@@ -88,7 +88,7 @@ def prune(
             for part, seconds in kept.items():
                 aged_from = age - (seconds if older_than is None else older_than)
                 _expire(engine, part, aged_from, pruned, dry_run=dry_run)
-            for run_id, size in engine.files.remove_leftovers(engine.store.known, dry_run=dry_run):
+            for run_id, size in engine.files.remove_leftovers(engine.store.index.find_known, dry_run=dry_run):
                 pruned.removed.append(Removed(run_id, "leftover", size))
     except BlockingIOError:
         return pruned
@@ -114,10 +114,10 @@ def _age(engine: Engine, now: ClockReadings) -> float:
     """The retention clock, moved on. Where the disk is too full to note even that, the reserve makes room."""
     for _ in range(2):
         try:
-            clock = engine.store.clock()
+            clock = engine.store.retention.get_clock()
             age = clock[0] + passed(ClockReadings(*clock[1:]), now) if clock else 0.0
-            engine.store.set_clock(age, now.wall, now.boot, now.uptime)
-            engine.store.start_ageing(age)
+            engine.store.retention.set_clock(age, now.wall, now.boot, now.uptime)
+            engine.store.retention.start_ageing(age)
         except MassgenError as error:
             if error.code != "disk_full" or not engine.files.free_reserve():
                 raise
@@ -138,9 +138,9 @@ def _expire(engine: Engine, part: Expirable, aged_from: float, pruned: Pruned, *
     the workspaces of one whose patch may still be applied.
     """
     losing, having, _ = _EXPIRING[part]
-    begun = engine.store.old(float("inf"), [losing], interrupted=part == "results")
+    begun = engine.store.retention.list_expired(float("inf"), [losing], interrupted=part == "results")
     expired = {removed.run_id for removed in pruned.removed}
-    for row in [*begun, *engine.store.old(aged_from, having, interrupted=part == "results")]:
+    for row in [*begun, *engine.store.retention.list_expired(aged_from, having, interrupted=part == "results")]:
         if row.run_id not in expired and not (part == "workspaces" and engine.files.awaits_apply(row)):
             _remove(engine, row, part, pruned, dry_run=dry_run)
 
@@ -152,14 +152,14 @@ def _remove(engine: Engine, row: RunRow, what: Expirable, pruned: Pruned, *, dry
         pruned.removed.append(removed)
         return
     losing, _, kept = _EXPIRING[what]
-    if row.kept != losing and not engine.store.keep(row, losing):
+    if row.kept != losing and not engine.store.retention.set_kept(row, losing):
         return
     try:
         engine.files.remove(row, what)
     except OSError as error:
         pruned.failed.append((row.run_id, f"{error.strerror}: {error.filename}"))
         return
-    engine.store.keep(engine.store.get(row.run_id), kept)
+    engine.store.retention.set_kept(engine.store.index.get(row.run_id), kept)
     if removed.bytes or what == "results":
         pruned.removed.append(removed)
 

@@ -115,9 +115,9 @@ class RunWatch:
 
     def row(self) -> RunRow:
         """As the store knows it, once it knows whether somebody works on it."""
-        row = self._store.get(self._run_id)
+        row = self._store.index.get(self._run_id)
         if row.state == "running" and self._is_lost(row):
-            row = self._store.get(self._run_id)
+            row = self._store.index.get(self._run_id)
         return row
 
     def look(self) -> RunView:
@@ -134,13 +134,13 @@ class RunWatch:
         newer = self._newer(row, directory)
         if snapshot.state in TERMINAL_STATES:
             if row.state == "interrupted" and (newer or self._held_up(row)):
-                self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
+                self._store.leases.end(self._run_id, snapshot)  # nobody comes to write the last of its files
         elif row.state != "running" or snapshot.state == "queued":
             snapshot.store_state = row.state  # a running run knows better itself what it does
             if row.state in TERMINAL_STATES:
                 snapshot.lose_calls()  # cancelled when nobody worked on it: no event says so
                 self._end_nested(snapshot)
-        if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
+        if snapshot.input_required and self._is_answered(row):
             snapshot.store_state = row.state
             snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard
         held_up_by = None
@@ -152,8 +152,11 @@ class RunWatch:
         self.over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         snapshot.moved = row.moved
-        ahead = self._store.ahead(row) if row.state == "queued" else 0
+        ahead = self._store.index.count_ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
+
+    def _is_answered(self, row: RunRow) -> bool:
+        return any(control.action != "steer" for control in self._store.controls.list_open([row.run_id]))
 
     def _end_nested(self, snapshot: RunState) -> None:
         """What the runs cost that were cancelled with this one; of one that cannot be read any more nobody knows."""
@@ -177,11 +180,11 @@ class RunWatch:
         if row.foreground:
             if self._liveness.foreground_alive(self._files.of(row)):
                 return False
-            self._store.lose(row.run_id)
+            self._store.leases.mark_lost(row.run_id)
             return True
         if self._engine.pool is not None or self._liveness.runner_alive(row.fingerprint):
             return False  # workers find what others have lost
-        self._store.interrupt(row.fingerprint, of_runner=row.runner)
+        self._store.leases.interrupt(row.fingerprint, of_runner=row.runner)
         return True
 
     def _read(self, directory: RunFiles) -> None:

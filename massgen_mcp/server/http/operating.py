@@ -27,7 +27,7 @@ class Operating:
     async def ready(self) -> Response:
         """Says to everybody whether the store of runs can be used, and no more."""
         try:
-            await anyio.to_thread.run_sync(partial(self._engine.store.recent, limit=1))
+            await anyio.to_thread.run_sync(partial(self._engine.store.index.list_recent, limit=1))
         except MassgenError:
             return PlainTextResponse("cannot use the run store", 503)
         return PlainTextResponse("ready")
@@ -36,7 +36,7 @@ class Operating:
         """For the operator alone; of everybody's runs together."""
         response: Response = PlainTextResponse("Not Found", 404)
         if not self._access.is_guest and Request(scope).method == "GET":
-            figures = await anyio.to_thread.run_sync(self._engine.store.figures)
+            figures = await anyio.to_thread.run_sync(self._engine.store.index.count_states)
             limits = await anyio.to_thread.run_sync(self._engine.limits_in_use)
             held, most = Counter[str](), Counter[str]()
             for address, name, part, whole, _ in limits:  # those of several keys together

@@ -322,7 +322,9 @@ class _Pages:
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
         if self.what == "votes":
-            return self._votes_frame(detail)
+            return self._build_votes_frame(detail)
+        if self.what == "agent":
+            return self._build_agent_frame(detail)
         led, work = led_to_it(view, detail), run.work_done
         files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
@@ -357,7 +359,7 @@ class _Pages:
         )
         return first, short
 
-    def _votes_frame(self, detail: Detail) -> _Frame:
+    def _build_votes_frame(self, detail: Detail) -> _Frame:
         """Return the votes that led to the answer, without the parts that the page of the answer has."""
         view = self.view
         led = led_to_it(view, detail)
@@ -378,6 +380,20 @@ class _Pages:
             next_step="",
         )
         return page, short
+
+    def _build_agent_frame(self, detail: Detail) -> _Frame:
+        """Return what belongs to one agent's answer, without the parts that the page of the final answer has."""
+        view = self.view
+        page = Result(
+            truncated=False,
+            run_id=view.row.run_id,
+            status=view.state,
+            winner=self._winner,
+            files=files_of(self._changes(), detail.files),
+            paths=_paths(view, self.agent) if detail.paths else None,
+            next_step="",
+        )
+        return page, False
 
     def _vote_counts(self) -> dict[str, int] | None:
         run = self.view.snapshot

@@ -2,13 +2,17 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed
 from massgen_mcp.server.results.words import id_of, reason_of
+from massgen_mcp.statistics.digest import RunDigest
+from massgen_mcp.statistics.sums import money_of
+from massgen_mcp.statistics.words import money_text
 from massgen_mcp.views.firmness import shortly
 from massgen_mcp.views.plain_text import preview
 
@@ -39,6 +43,10 @@ class RunLine(ResultPart):
     """The same as a sentence."""
     weak: str | None = None
     """Why that is a weak decision, in a few words; absent where nothing is known to speak against it."""
+    cost: str | None = None
+    """What it cost so far: `~` before an estimate, `+` after it where some calls have no known price."""
+    unapplied: bool | None = None
+    """True where it changed files and apply_result has not brought them in yet."""
     expired: bool | None = None
     """True where its files have been deleted."""
     parent: str | None = None
@@ -49,7 +57,9 @@ class RunLine(ResultPart):
         nested = f"nested in {self.parent}" if self.parent is not None else None
         weak = f"weak: {self.weak}" if self.weak is not None else None
         expired = "expired" if self.expired else None
-        facts = listed(f"{self.run_id}: {self.status}", self.outcome, self.summary, winner, weak, expired, nested)
+        unapplied = "not yet applied" if self.unapplied else None
+        what = (self.outcome, self.summary, winner, weak, self.cost, unapplied, expired, nested)
+        facts = listed(f"{self.run_id}: {self.status}", *what)
         why = f" ({self.reason})" if self.reason is not None else ""
         return f"{facts}, {self.source}, {self.started} ({self.age} ago): {self.question}{why}"
 
@@ -65,9 +75,18 @@ class RunList(ToolReply):
         return lines(*([line.text() for line in self.runs] or ["no runs"]), more)
 
 
-def run_list(views: Sequence[RunView], limit: int, most_bytes: int | None = MAX_BYTES) -> RunList:
-    """A page of at most `limit` runs, which is full if there are so many, and of at most so many bytes."""
-    rows = [_run_line(view) for view in views]
+def run_list(
+    views: Sequence[RunView],
+    limit: int,
+    most_bytes: int | None = MAX_BYTES,
+    *,
+    digests: Mapping[str, RunDigest] = MappingProxyType({}),
+    unapplied: Collection[str] = (),
+) -> RunList:
+    """Return a page of at most `limit` runs, which is full if there are so many, and of at most so many bytes.
+    `digests`: what statistics know of runs, by id; `unapplied`: ids of the runs whose changes wait to be applied.
+    """
+    rows = [_run_line(view, digests.get(view.row.run_id), view.row.run_id in unapplied) for view in views]
     more = len(views) == limit
     for count in range(len(rows), 0, -1):
         cursor = views[count - 1].row.number if more or count < len(rows) else None
@@ -77,7 +96,7 @@ def run_list(views: Sequence[RunView], limit: int, most_bytes: int | None = MAX_
     return RunList(runs=[])
 
 
-def _run_line(view: RunView) -> RunLine:
+def _run_line(view: RunView, digest: RunDigest | None, unapplied: bool) -> RunLine:
     return RunLine(
         run_id=view.row.run_id,
         status=view.state,
@@ -90,9 +109,17 @@ def _run_line(view: RunView) -> RunLine:
         outcome=view.row.outcome if view.state == "completed" else None,
         summary=preview(view.row.summary, SUMMARY_CHARACTERS) or None,
         weak=shortly(view.row.weak.split()) or None if view.state == "completed" else None,
+        cost=_format_cost(digest),
+        unapplied=unapplied or None,
         expired=view.row.expired or None,
         parent=view.row.parent,
     )
+
+
+def _format_cost(digest: RunDigest | None) -> str | None:
+    if digest is None or not digest.spent.calls:
+        return None
+    return money_text(money_of([[digest.spent]]))
 
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))

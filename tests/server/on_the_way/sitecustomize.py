@@ -11,10 +11,10 @@ PACKAGE = "/massgen_mcp/"
 HANDED_OVER = {
     ("request/build.py", "build_request"),
     ("runs/engine/files.py", "create"),
-    ("runs/engine/store.py", "add"),
+    ("runs/engine/queue.py", "add"),
     ("runs/store/runner_endpoint.py", "ensure_runner"),
     ("server/results/start.py", "started"),
-    ("runs/engine/store.py", "claim"),
+    ("runs/engine/queue.py", "claim"),
     ("backends/scripted.py", "stream"),
     ("runs/engine/event_log.py", "record"),
     ("run_state/state.py", "apply"),
@@ -24,7 +24,7 @@ HANDED_OVER = {
 BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}
 """What is above them on the stack is the MCP server, which is the same for all tools."""
 WALKS = {
-    "start": ("server/tools.py", ("runs/engine/store.py", "add")),
+    "start": ("server/tools.py", ("runs/engine/queue.py", "add")),
     "model": ("runs/host/runner.py", ("backends/scripted.py", "stream")),
 }
 """The file in which each begins, and the function with which it ends."""

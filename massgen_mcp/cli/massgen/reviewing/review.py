@@ -13,7 +13,16 @@ from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange, change_of
-from massgen_mcp.cli.massgen.reviewing.findings import Review, Reviewed, compared, earlier_findings, merged, refuter_of
+from massgen_mcp.cli.massgen.reviewing.findings import (
+    Earlier,
+    Review,
+    Reviewed,
+    compared,
+    earlier_findings,
+    merged,
+    refuter_of,
+)
+from massgen_mcp.cli.massgen.reviewing.kept_runs import KeptRuns, compute_digest, keep_runs
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
 from massgen_mcp.cli.massgen.reviewing.parts import split_change
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
@@ -100,18 +109,31 @@ class _Asked:
     team: Team
     """As it reviews."""
     max_usd: float
+    kept: KeptRuns
     spent: Spent = field(default_factory=Spent)
     runs: list[str] = field(default_factory=list[str])
 
-    async def run(self, question: str, config: Config, max_usd: float) -> RunState:
+    async def run(self, question: str, config: Config, max_usd: float, *subject: str) -> RunState:
+        """Ask the question, or take what came of it before this process: `subject` is what it is about, without the
+        random codes of its markers.
+        """
+        digest = compute_digest([agent.id for agent in config.agents], *subject)
+        if found := await self.kept.finish(digest):
+            run_id, ended = found
+        else:
+            run_id, ended = await self._run_anew(question, config, max_usd, digest)
+        self.spent += ended.spent
+        self.runs.append(run_id)
+        return ended
+
+    async def _run_anew(self, question: str, config: Config, max_usd: float, digest: str) -> tuple[str, RunState]:
         budget = config.budget.model_copy(update={"max_usd": max_usd})
         team = replace(self.team, config=config.model_copy(update={"budget": budget}))
         request = await build_request(replace(self.given, question=question, team=team))
         with run_here(request) as run:
-            ended = await run.execute()
-        self.spent += ended.spent
-        self.runs.append(run.run_id)
-        return ended
+            if run.listed:
+                self.kept.note(digest, run.run_id)
+            return run.run_id, await run.execute()
 
 
 async def review(options: ReviewOptions) -> int:
@@ -128,23 +150,46 @@ async def review(options: ReviewOptions) -> int:
     change = await anyio.to_thread.run_sync(change_of, options.diff, options.branch, options.pr, cwd, own)
     change = replace(change, evidence=evidence, top=None if options.text_only else change.top)
     print_error(f"{change.source}: {change.size}")
-    found = Review(change, notes=(NOTHING,))
     if not change.files:
         print_error(NOTHING)
+        return _deliver(Review(change, notes=(NOTHING,)), earlier, options, files)
+    given = _given(options, change, cwd)
+    if options.dry_run:
+        return await _planned(given)
+    given, team = await _choose_team(options, change, given)
+    max_usd = options.max_usd or team.config.budget.max_usd
+    with keep_runs(_compute_subject(change, team.config, max_usd), keeps=given.listed) as kept:
+        if kept.count:
+            print_error(f"This review was interrupted. It continues with {counted(kept.count, 'run')} of before")
+        found = await _reviewed(_Asked(given, team, max_usd, kept), change)
+        code = _deliver(found, earlier, options, files)
+        kept.forget()
+    return code
+
+
+async def _choose_team(
+    options: ReviewOptions, change: ReviewedChange, given: CallerRequest
+) -> tuple[CallerRequest, Team]:
+    """Return the request of a review, without its question, and the team as it reviews."""
+    team = await adjusted_team(given)
+    team = replace(team, config=_reviewing(team.config, change))
+    if change.top is None:
+        given = replace(given, enable_filesystem=False)
     else:
-        given = _given(options, change, cwd)
-        if options.dry_run:
-            return await _planned(given)
-        team = await adjusted_team(given)
-        team = replace(team, config=_reviewing(team.config, change))
-        if change.top is None:
-            given = replace(given, enable_filesystem=False)
-        else:
-            given = replace(given, context_paths=(given_path(str(change.top)),))
-        print_error(team.source)
-        for note in await look_before(options.team, team):
-            print_error(f"Note: {note}")
-        found = await _reviewed(_Asked(given, team, options.max_usd or team.config.budget.max_usd), change)
+        given = replace(given, context_paths=(given_path(str(change.top)),))
+    print_error(team.source)
+    for note in await look_before(options.team, team):
+        print_error(f"Note: {note}")
+    return given, team
+
+
+def _compute_subject(change: ReviewedChange, config: Config, max_usd: float) -> str:
+    """Return what makes two calls the same review: what is shown to the models, and to which models."""
+    return compute_digest(change.diff, change.evidence, str(change.top), config.model_dump(mode="json"), max_usd)
+
+
+def _deliver(found: Review, earlier: Sequence[Earlier], options: ReviewOptions, files: Sequence[OutputFile]) -> int:
+    """Print and write the report. Returns the exit code."""
     found = compared(_note_unread(found), earlier)
     print_text(drawn(found, options.format, options.fail_on))
     for file in files:
@@ -253,7 +298,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
 
 
 async def _ask_reviewers(asked: _Asked, change: ReviewedChange, max_usd: float) -> RunState:
-    return await asked.run(_review_question(change), asked.team.config, max_usd)
+    return await asked.run(_review_question(change), asked.team.config, max_usd, change.diff)
 
 
 def _review_question(change: ReviewedChange) -> str:
@@ -367,7 +412,8 @@ class _Refuting:
         question = REFUTE.format(
             files=files, rule=RULE, change=_material(change), findings=_marked("findings", findings)
         )
-        ended = await self.asked.run(question, _alone(self.asked.team.config, self.able[agent]), max_usd)
+        config = _alone(self.asked.team.config, self.able[agent])
+        ended = await self.asked.run(question, config, max_usd, change.diff, findings)
         partly_read = ended.work_done.partly_read
         if partly_read:
             text = describe_partly_read(ended, partly_read).rstrip(".")

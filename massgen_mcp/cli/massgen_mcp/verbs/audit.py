@@ -17,7 +17,8 @@ from massgen_mcp.server.results.reply import as_json
 async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = options.run and await find_run_to_read(service, options.run)
-        read = partial(service.access.engine.store.audit, person=options.person, run_id=run_id, limit=options.limit)
+        log = service.access.engine.store.audit
+        read = partial(log.list_entries, person=options.person, run_id=run_id, limit=options.limit)
         entries = await anyio.to_thread.run_sync(read)
     if options.json:
         print_line(as_json({"entries": [asdict(entry) for entry in entries]}))

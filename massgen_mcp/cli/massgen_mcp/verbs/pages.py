@@ -51,7 +51,7 @@ async def show_statistics(options: argparse.Namespace) -> int:
     output = _statistics_file(options)
     with run_service() as service:
         statistics = await service.outcomes.sum_up(
-            StatisticsFilter(options.since, options.config, options.team, options.model)
+            StatisticsFilter(options.since, options.config, options.team, options.model, options.kind)
         )
     if output is not None:
         await _write(output.path, lambda: output.write(statistics_page(statistics)))

@@ -33,13 +33,18 @@ async def list_runs(options: argparse.Namespace) -> int:
     if options.sessions:
         return show_sessions(Path.cwd(), as_json=options.json)
     with run_service() as service:
-        views = await service.watcher.list_runs(
-            state=options.state, session_id=options.session, since=options.since, limit=options.limit
-        )
+        wanted = {"state": options.state, "session_id": options.session, "since": options.since}
+        views = await service.watcher.list_runs(**wanted, kind=options.kind, limit=options.limit)
+        digests = await service.outcomes.read_digests(views)
+        unapplied = await service.applier.find_unapplied(views)
+        hides = not views and bool(await service.watcher.list_runs(**wanted, kind="all", limit=1))
     if options.json:
-        print_line(results.run_list(views, options.limit, None).as_json())
+        page = results.run_list(views, options.limit, None, digests=digests, unapplied=unapplied)
+        print_line(page.as_json())
         return EXIT_OK
-    if not views:
+    if hides:
+        print_line("no runs but those of batches and evaluations: massgen runs --kind all")
+    elif not views:
         print_line("no runs")
     now = time.time()
     for view in views:

@@ -17,6 +17,7 @@ from massgen_mcp.home import FILES_VARIABLE, Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.engine import Engine, Expirable, FileStore, FrozenRequest, NewRun, RunFiles, RunRow
 from massgen_mcp.runs.engine.journal import JOURNAL
+from massgen_mcp.runs.engine.scope import StoreScope
 from massgen_mcp.runs.store.kept_files import PULLED
 from massgen_mcp.runs.store.postgres.database import PostgresDatabase, translated
 from massgen_mcp.runs.store.postgres.event_log import Appender, PostgresLog
@@ -24,7 +25,7 @@ from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscrip
 from massgen_mcp.runs.store.postgres.objects import KINDS, Mirror, RunObjects
 from massgen_mcp.runs.store.postgres.schema import upgrade
 from massgen_mcp.runs.store.postgres.shares import in_use
-from massgen_mcp.runs.store.postgres.store import ClusterStore
+from massgen_mcp.runs.store.postgres.store import ClusterStore, JobHandover
 from massgen_mcp.workspace.snapshot import remove_tree
 
 SILENT_SECONDS = 15.0
@@ -187,7 +188,7 @@ class ClusterLiveness:
         self._database, self._store, self._listener = database, store, listener
 
     def runner_alive(self, fingerprint: str) -> bool:
-        return self._store.workers_alive(fingerprint, SILENT_SECONDS)
+        return self._store.workers.has_pool(fingerprint, SILENT_SECONDS)
 
     def wake(self, fingerprint: str) -> bool:  # noqa: ARG002 - as of all stores
         """Its job has woken a worker of the pool."""
@@ -219,11 +220,12 @@ class ClusterEngine(Engine):
     store: ClusterStore
     files: SharedFiles
     url: str = field(kw_only=True)
+    database: PostgresDatabase = field(kw_only=True)
     appender: Appender = field(kw_only=True)
     listener: NewsListener = field(kw_only=True)
 
     def log_of(self, run_id: str) -> PostgresLog:
-        return PostgresLog(self.store.database, self.appender, run_id)
+        return PostgresLog(self.database, self.appender, run_id)
 
     def upgrade(self) -> list[str]:
         """See `schema.upgrade`. Raises `MassgenError`."""
@@ -231,16 +233,16 @@ class ClusterEngine(Engine):
             return upgrade(self.url)
 
     def limits_in_use(self) -> list[tuple[str, str, int, int, int]]:
-        with self.store.database.reading() as db:
+        with self.database.reading() as db:
             return in_use(db)
 
     def checks(self) -> list[Check]:
         """What a person should know of the store, its workers and its files. Never raises."""
-        where, version = conninfo_to_dict(self.url).get("host", "this machine"), self.store.described()
-        if (problem := self.store.examine()) is not None:
+        where, version = conninfo_to_dict(self.url).get("host", "this machine"), self.database.described()
+        if (problem := self.database.examine()) is not None:
             message, _, advice = problem.partition("; ")
             return [("shared store", "fail", message, advice or "see PostgreSQL's log")]
-        alive, ahead = self.store.workers(SILENT_SECONDS), self.store.clock_ahead()
+        alive, ahead = self.store.workers.count_by_pool(SILENT_SECONDS), self.store.workers.measure_clock()
         pools = ", ".join(f"{count} of {pool}" for pool, count in sorted(alive.items()))
         found: list[Check] = [("shared store", "ok", f"{version}, at {where}", "")]
         if self.pool in alive:
@@ -270,7 +272,7 @@ class ClusterEngine(Engine):
     def close(self) -> None:
         self.listener.close()
         self.appender.close()
-        self.store.close()
+        self.database.close()
 
 
 def cluster_engine(home: Home, url: str, pool: str, files_url: str | None = None) -> ClusterEngine:
@@ -282,9 +284,11 @@ def cluster_engine(home: Home, url: str, pool: str, files_url: str | None = None
     except psycopg.ProgrammingError as error:
         raise MassgenError("invalid_arguments", f"cannot read the address of the run store: {error}") from error
     database, listener = PostgresDatabase(url), NewsListener(url)
-    store = ClusterStore(database)
-    appender = Appender(url, store.note_end)
+    store = ClusterStore(StoreScope(database, JobHandover()))
+    appender = Appender(url, store.leases.note_end)
     objects = RunObjects(files_url) if files_url else None
     files = SharedFiles(home, lambda run_id: PostgresLog(database, appender, run_id), objects, database.alone)
     liveness = ClusterLiveness(database, store, listener)
-    return ClusterEngine(home, store, files, liveness, pool, url=url, appender=appender, listener=listener)
+    return ClusterEngine(
+        home, store, files, liveness, pool, url=url, database=database, appender=appender, listener=listener
+    )

@@ -6,15 +6,14 @@ A run waits, or goes on, only together with a job: what makes it wait defers the
 import json
 import time
 from collections.abc import Collection
-from typing import Self
 
 from massgen_mcp.events.record import JOURNAL_VERSION
-from massgen_mcp.people import User
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunRow, sql
 from massgen_mcp.runs.engine.connection import SqlConnection
+from massgen_mcp.runs.engine.leases import RunLeases
+from massgen_mcp.runs.engine.scope import Handover, StorePart, StoreScope
 from massgen_mcp.runs.engine.store import RunStore
-from massgen_mcp.runs.store.postgres.database import PostgresDatabase
 
 TASK = "run"
 NESTED = ".nested"
@@ -27,17 +26,10 @@ WORKABLE = f"kept = 'all' AND foreground = 0 AND admitted = 1 AND journal_versio
 LIVE_JOB = "EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = run_id AND status IN ('todo', 'doing'))"
 
 
-class ClusterStore(RunStore):
-    """See `RunStore`. A run's `fingerprint` is the pool of workers that it is for."""
+class JobHandover(Handover):
+    """Hands a run out as a job of procrastinate, and fences by the number of times that it was taken."""
 
-    def __init__(self, database: PostgresDatabase, user: User | None = None) -> None:
-        super().__init__(database, user)
-        self.database = database
-
-    def as_user(self, user: User | None) -> Self:
-        return type(self)(self.database, user)
-
-    def _hand_out(self, db: SqlConnection, run_id: str) -> None:
+    def hand_out(self, db: SqlConnection, run_id: str) -> None:
         row = sql.existing(db, run_id, None)
         outer = row.parent and sql.one(db, "run_id = ?", row.parent)
         queue = f"{outer.fingerprint}{NESTED}" if outer else row.fingerprint
@@ -47,12 +39,22 @@ class ClusterStore(RunStore):
             (queue, TASK, run_id, json.dumps({"run_id": run_id})),
         )
 
+    def fence(self, db: SqlConnection, run_id: str) -> None:
+        db.execute("UPDATE runs SET epoch = epoch + 1 WHERE run_id = ?", (run_id,))
+
+
+class RunJobs:
+    """Runs that workers have taken, and jobs that were lost."""
+
+    def __init__(self, scope: StoreScope, leases: RunLeases) -> None:
+        self._scope, self._leases = scope, leases
+
     def take(self, run_id: str, worker: str) -> tuple[RunRow, int] | None:
         """Let this worker execute a run, and nobody who has taken it before; with the number by which its events are
         known to be its own. None if there is nothing to do for it. What a crash takes back of it, it takes back of its
         events, too.
         """
-        with self.database.hasty_transaction() as db:
+        with self._scope.database.hasty_transaction() as db:
             taken = db.execute(
                 "UPDATE runs SET resumes = resumes + CASE WHEN state = 'queued' THEN 0 ELSE 1 END, state = 'running',"
                 " runner = ?, started = ?, ended = NULL, aged_from = NULL, held_back_by = NULL, epoch = epoch + 1"
@@ -61,51 +63,52 @@ class ClusterStore(RunStore):
             ).fetchone()
             return None if taken is None else (sql.row_of(taken[1:]), int(taken[0]))
 
-    def _fence(self, db: SqlConnection, run_id: str) -> None:
-        db.execute("UPDATE runs SET epoch = epoch + 1 WHERE run_id = ?", (run_id,))
-
     def hand_over(self, run_id: str, epoch: int) -> None:
         """Let the next worker go on with a run that one has taken."""
-        with self.database.transaction() as db:
-            if self._interrupt(db, "state = 'running' AND run_id = ?2 AND epoch = ?3", run_id, epoch):
-                self._hand_out(db, run_id)
+        with self._scope.database.transaction() as db:
+            if self._leases.interrupt_where(db, "state = 'running' AND run_id = ?2 AND epoch = ?3", run_id, epoch):
+                self._scope.handover.hand_out(db, run_id)
 
     def end_taken(self, run_id: str, epoch: int, end: RunState) -> None:
         """Note how a run has ended, for whoever has taken it, if that was not noted with its last event."""
-        with self.database.transaction() as db:
+        with self._scope.database.transaction() as db:
             if sql.one(db, "state = 'running' AND run_id = ? AND epoch = ?", run_id, epoch):
-                self.note_end(db, run_id, end)
+                self._leases.note_end(db, run_id, end)
 
     def replace_jobs(self, jobs: Collection[int]) -> list[str]:
         """Jobs are lost that were begun: other workers look after their runs, whether they go on or have ended. All at
         once, as a worker that gets the first of them has little time left for the others. Returns the runs' ids.
         """
         lost = "id IN (SELECT CAST(value AS bigint) FROM json_each(?)) AND status = 'doing'"
-        with self.database.transaction() as db:
+        with self._scope.database.transaction() as db:
             deleted = db.execute(f"DELETE FROM procrastinate_jobs WHERE {lost} RETURNING lock", (json.dumps([*jobs]),))
             run_ids = [run_id for (run_id,) in deleted]
             for run_id in run_ids:
-                self._interrupt(db, "state = 'running' AND run_id = ?2", run_id)
-                self._hand_out(db, run_id)
+                self._leases.interrupt_where(db, "state = 'running' AND run_id = ?2", run_id)
+                self._scope.handover.hand_out(db, run_id)
             return run_ids
 
     def hand_out_lost(self) -> list[str]:
         """Let workers go on with the runs that wait or go on without a job. Returns their ids."""
         jobless = f"{sql.among('state', sql.BUSY)} AND {WORKABLE} AND NOT {LIVE_JOB}"
-        with self.database.reading() as db:
+        with self._scope.database.reading() as db:
             if not sql.count(db, jobless, *sql.BUSY):
                 return []
-        with self.database.transaction() as db:
+        with self._scope.database.transaction() as db:
             lost = [row.run_id for row in sql.every(db, jobless, *sql.BUSY)]
             for run_id in lost:
-                self._interrupt(db, "state = 'running' AND run_id = ?2", run_id)
-                self._hand_out(db, run_id)
+                self._leases.interrupt_where(db, "state = 'running' AND run_id = ?2", run_id)
+                self._scope.handover.hand_out(db, run_id)
             return lost
 
-    def register_worker(self, worker: str, pools: Collection[str]) -> bool:
+
+class WorkerRegistry(StorePart):
+    """The workers that are alive, and the pools that they serve."""
+
+    def register(self, worker: str, pools: Collection[str]) -> bool:
         """This worker is alive, and serves these pools. Whether it is to look for what others have lost."""
         before = "SELECT count(DISTINCT name) FROM workers WHERE name < ? AND seen > now() - make_interval(secs => ?)"
-        with self.database.reading() as db:
+        with self._scope.database.reading() as db:
             db.executemany(
                 "INSERT INTO workers (name, pool) VALUES (?, ?) ON CONFLICT (name, pool) DO UPDATE SET seen = now()",
                 [(worker, pool) for pool in pools],
@@ -113,27 +116,36 @@ class ClusterStore(RunStore):
             (others,) = db.execute(before, (worker, LOOKING_SECONDS)).fetchone() or (0,)
             return others < LOOKING
 
-    def unregister_worker(self, worker: str) -> None:
+    def unregister(self, worker: str) -> None:
         """It leaves, and so have those that have not been seen for a day."""
-        with self.database.reading() as db:
+        with self._scope.database.reading() as db:
             db.execute("DELETE FROM workers WHERE name = ? OR seen < now() - interval '1 day'", (worker,))
 
-    def workers(self, seconds: float) -> dict[str, int]:
+    def count_by_pool(self, seconds: float) -> dict[str, int]:
         """How many workers of each pool were seen within so many seconds."""
         query = "SELECT pool, count(*) FROM workers WHERE seen > now() - make_interval(secs => ?) GROUP BY pool"
-        with self.database.reading() as db:
+        with self._scope.database.reading() as db:
             return dict(db.execute(query, (seconds,)).fetchall())
 
-    def clock_ahead(self) -> float:
+    def has_pool(self, pool: str, seconds: float) -> bool:
+        """Whether a worker of this pool was seen within so many seconds."""
+        query = "SELECT 1 FROM workers WHERE pool = ? AND seen > now() - make_interval(secs => ?) LIMIT 1"
+        with self._scope.database.reading() as db:
+            return db.execute(query, (pool, seconds)).fetchone() is not None
+
+    def measure_clock(self) -> float:
         """By how many seconds this machine's clock is ahead of PostgreSQL's, at least."""
-        with self.database.reading() as db:
+        with self._scope.database.reading() as db:
             before = time.time()
             (theirs,) = db.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchone() or (0,)
             after = time.time()
         return max(0.0, before - theirs) or min(0.0, after - theirs)
 
-    def workers_alive(self, pool: str, seconds: float) -> bool:
-        """Whether a worker of this pool was seen within so many seconds."""
-        query = "SELECT 1 FROM workers WHERE pool = ? AND seen > now() - make_interval(secs => ?) LIMIT 1"
-        with self.database.reading() as db:
-            return db.execute(query, (pool, seconds)).fetchone() is not None
+
+class ClusterStore(RunStore):
+    """The rows of runs in PostgreSQL. A run's `fingerprint` is the pool of workers that it is for."""
+
+    def __init__(self, scope: StoreScope) -> None:
+        super().__init__(scope)
+        self.jobs = RunJobs(scope, self.leases)
+        self.workers = WorkerRegistry(scope)

@@ -122,6 +122,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # outcomes as sentences
         "ALTER TABLE runs ADD COLUMN summary TEXT NOT NULL DEFAULT ''",
     ),
+    (  # runs of batches and evaluations
+        "ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT 'single'",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 

@@ -6,17 +6,17 @@ import threading
 import time
 from typing import Any
 
-from massgen_mcp.runs.engine import rows, store
+from massgen_mcp.runs.engine import index, queue, rows
 
 LATER = 30.0
 """Seconds; longer than the harness lets any server live."""
 
 
-def _add(self: store.RunStore, run: rows.NewRun, **wishes: Any) -> rows.Added:
+def _add(self: queue.RunQueue, run: rows.NewRun, **wishes: Any) -> rows.Added:
     added = _real_add(self, run, **wishes)
     if added.reused:
         return added
-    with self._database.transaction() as db:
+    with self._scope.database.transaction() as db:
         db.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
     _unwritten[run.run_id] = added.row
 
@@ -29,10 +29,10 @@ def _add(self: store.RunStore, run: rows.NewRun, **wishes: Any) -> rows.Added:
     return added
 
 
-def _get(self: store.RunStore, run_id: str) -> rows.RunRow:
+def _get(self: index.RunIndex, run_id: str) -> rows.RunRow:
     return _unwritten[run_id] if run_id in _unwritten else _real_get(self, run_id)
 
 
 _unwritten: dict[str, rows.RunRow] = {}
-_real_add, _real_get = store.RunStore.add, store.RunStore.get
-store.RunStore.add, store.RunStore.get = _add, _get
+_real_add, _real_get = queue.RunQueue.add, index.RunIndex.get
+queue.RunQueue.add, index.RunIndex.get = _add, _get
