@@ -224,7 +224,7 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
 def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis: Sequence[OwnCli]) -> MassgenError:
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
-    none = f"no model server answers at {asked}"
+    none = f"no model server responds at {asked}"
     if unfit is not None:
         none = f"the models of {asked} are too small or do not fit into memory"
     ways = [f"set {' or '.join(keys_of_default_teams())}"]

@@ -128,8 +128,8 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Cal
             engine.liveness.announce(row, engine.files.of(row))
             if time.monotonic() > deadline:
                 if engine.pool is None:
-                    message = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
-                    raise MassgenError("not_finished", f"{message}; end it, then export the run")
+                    message = f"process {(row.runner or '').partition('-')[0]} doesn't stop executing run {row.run_id}"
+                    raise MassgenError("not_finished", f"{message}; end that process, then export the run")
                 engine.store.leases.release(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
     for row in engine.store.index.get_family(run_id) if engine.pool is None else ():

@@ -53,7 +53,7 @@ def enqueue(
         kind=frozen.kind,
     )
     if engine.pool is not None and request.given.changes_of is not None:
-        raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
+        raise MassgenError("invalid_arguments", "changes_of only works on the machine with the files")
     if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     with engine.files.making():

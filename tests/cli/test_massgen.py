@@ -72,7 +72,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
     directory = log_dir(done.stdout)
     assert re.fullmatch(r"log_\d{8}_\d{6}_\d{6}", directory.name)
     assert directory.parent == home.work / ".massgen" / "massgen_logs"
-    assert "config.yaml, the team of this project, is yours" in (home.work / ".massgen" / ".gitignore").read_text()
+    assert "You can commit config.yaml, the team of this project" in (home.work / ".massgen" / ".gitignore").read_text()
     expected = [
         re.escape(f"LOG_DIR: {directory}"),
         re.escape(f"STATUS: {directory / 'status.json'}"),

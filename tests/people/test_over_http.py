@@ -167,7 +167,7 @@ async def test_a_quota_of_money_counts_the_whole_budget_of_a_run_whose_cost_is_k
             run_id = (await call(bob, "start_run", question="q"))["run_id"]
             await call(bob, "wait_run", run_id=run_id)
             told = await expect_error(bob, "start_run", question="q", max_usd=3 * CAP)
-            assert (told[0], "0.20 of 0.30 USD are left this month" in told[1]) == ("quota_reached", True)
+            assert (told[0], "0.20 of 0.30 USD left this month" in told[1]) == ("quota_reached", True)
 
 
 async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -> None:

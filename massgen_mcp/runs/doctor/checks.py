@@ -193,9 +193,7 @@ def _store(engine: Engine) -> list[DoctorCheck]:
     if problem is None:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
-            return [
-                DoctorCheck("run store", "fail", f"the list of runs was lost: {len(kept)} runs are in no list", AGAIN)
-            ]
+            return [DoctorCheck("run store", "fail", f"the list of runs was lost: it misses {len(kept)} runs", AGAIN)]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]

@@ -92,7 +92,7 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         cleanup.callback(engine.close)
         held = cleanup.enter_context(engine.liveness.hold_foreground(directory))
         if not held or not engine.store.queue.take_foreground(row.run_id, identity(config, environ, home)):
-            raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
+            raise MassgenError("invalid_action", f"another process has just taken over run {row.run_id}")
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)

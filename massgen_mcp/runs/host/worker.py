@@ -249,7 +249,7 @@ class Worker:
             lost += [job for job in idle if job.id in unheard]
         if lost:
             run_ids = await anyio.to_thread.run_sync(self._store.jobs.replace_jobs, [job.id for job in lost if job.id])
-            logger.warning("taken from workers that were lost: %s", ", ".join(run_ids))
+            logger.warning("taken over from lost workers: %s", ", ".join(run_ids))
         return now
 
 

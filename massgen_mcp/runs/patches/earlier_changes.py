@@ -92,7 +92,9 @@ def _commented(repository: PrivateRepository, patch: Patch, question: str) -> It
     """What each line `FILE:LINE: TEXT` of the question means."""
     found = _COMMENT.findall(question)
     if len(found) > MAX_COMMENTS:
-        raise MassgenError("invalid_arguments", f"{len(found)} lines are commented on, at most {MAX_COMMENTS} may be")
+        raise MassgenError(
+            "invalid_arguments", f"you commented on {len(found)} lines; at most {MAX_COMMENTS} are allowed"
+        )
     if not found:
         return
     files = repository.files(patch.theirs)

@@ -25,7 +25,7 @@ def find_run(index: RunIndex, beginning: str, *, to_change: bool = False) -> str
     if len(found) == 1 or prefix in found:
         return found[0] if len(found) == 1 else prefix
     if found:
-        raise MassgenError("unknown_run", f"several runs begin with {beginning[:80]!r}; write more of the id")
+        raise MassgenError("unknown_run", f"several runs start with {beginning[:80]!r}; write more of the id")
     near = _nearest(index, prefix.removeprefix(RUN_ID_PREFIX))
     hint = f"did you mean {near}? " if near else ""
     raise MassgenError("unknown_run", f"there is no run {beginning[:80]!r}; {hint}`massgen runs` lists all runs")
