@@ -53,7 +53,7 @@ SAME_EVERYWHERE: Mapping[str, str] = {
     "answer": "The answer; of a run that did not complete the best one there was, or null.",
     "call_id": "Id of the model call.",
     "cost": "What that cost.",
-    "form": "How the model acted: by a tool call, in text, or by a line of text.",
+    "form": "How the model acted: by a tool call, in text, or in a line of text.",
     "label": "The label of the answer, `agent1.2`: of the first agent the second answer.",
     "message": "In words.",
     "name": "The neutral name on the reader's ballot.",

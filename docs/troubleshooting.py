@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "Keys and models": (
         Entry(
-            "… holds no usable key: …",
+            "… doesn't contain a usable key: …",
             "The key contains a line break, white space or quotation marks, or is a placeholder.",
             "Set the key again ([keys](security.md#keys)).",
         ),
@@ -49,7 +49,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "[doesn't decide](cli.md#before-a-cent-is-spent).",
         ),
         Entry(
-            "claude_code is not logged in: …",
+            "Claude Code isn't logged in: …",
             "The Claude Code CLI found neither key nor token.",
             "Set a variable, or allow your own login ([Claude Code](claude-code.md)).",
         ),
@@ -61,13 +61,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Read the requests, then run `massgen trust PATH` or add `--trust` ([trust](security.md#configs)).",
         ),
         Entry(
-            "was named by an agent",
+            "came from an agent",
             "An agent named this config over MCP, and it requests something harmful or more than the call allows.",
             "Read the requests, then run `massgen trust PATH`. To allow only paths, list them in the call's "
             "`context_paths`.",
         ),
         Entry(
-            "It cannot be accepted as it is: …",
+            "You can't accept it in this state: …",
             "The config's skills are too many or too large to check, or include something other than files.",
             "Remove it from the skills directory, or remove `use_skills`.",
         ),
@@ -90,12 +90,12 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Log in to the network, or check the proxy; `massgen doctor` tries it. A name in `NO_PROXY` goes past it.",
         ),
         Entry(
-            "… ended the reply before the model did",
+            "… ended the reply early",
             "The connection or the model server failed. massgen retries the call.",
             "If this happens often, check the server's log and memory.",
         ),
         Entry(
-            "circuit open: … failed … times in a row and is tried again …; last failure: …",
+            "circuit open: … failed … times in a row; massgen tries it again …; last failure: …",
             "massgen pauses calls after repeated failures ([circuit](providers-traffic.md#circuit)).",
             "Fix the cause in the message.",
         ),
@@ -117,21 +117,21 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "Changes to your files": (
         Entry(
-            "run … has changed no files of yours",
+            "run … has changed none of your files",
             "`context_paths` lists no directory, or the team changed nothing in it.",
             "List the directory with `permission: write`.",
         ),
     ),
     "The sandbox": (
         Entry(
-            "agents' commands have no container: …",
+            "there is no container for agents' commands: …",
             "The config requests Docker, Podman or an image that isn't available.",
             "Start the daemon, or correct the image's name.",
         ),
     ),
     "The state directory": (
         Entry(
-            "the run store cannot be opened: …",
+            "cannot open the run store: …",
             "`runs.sqlite3` is damaged or unreadable.",
             "Run `massgen doctor --rebuild` to recreate the list of runs ([runs](runs.md#when-the-machine-fails)).",
         ),

@@ -9,8 +9,8 @@ from importlib import import_module
 
 if sys.platform == "win32":
     _REFUSAL = (
-        "massgen runs on Linux and macOS, not on Windows itself. Use it in WSL, the Windows Subsystem for Linux: "
-        "run `wsl --install` in PowerShell, open the Linux terminal that this brings, and install massgen-mcp there"
+        "massgen runs on Linux and macOS, not on Windows itself. Use WSL, the Windows Subsystem for Linux: run "
+        "`wsl --install` in PowerShell, open its Linux terminal, and install massgen-mcp there"
     )
     if sys.argv[0] == "-m" or sys.argv[0].replace("\\", "/").rpartition("/")[2].startswith("massgen"):
         sys.exit(f"ERROR unsupported_platform: {_REFUSAL}")  # one of our commands is started: no traceback

@@ -112,7 +112,7 @@ class JournalNewer(MassgenError):
     def __init__(self, part: str) -> None:
         super().__init__(
             "journal_newer",
-            f"{part} was written by a newer massgen-mcp; upgrade to continue the run, which stays as it is",
+            f"a newer massgen-mcp wrote {part}; upgrade massgen-mcp to continue the run, which stays unchanged",
         )
 
 
@@ -150,7 +150,7 @@ def storage_error(what: str, error: OSError) -> MassgenError:
         case errno.EMFILE | errno.ENFILE:
             return MassgenError("store_unavailable", f"{message}; close other programs, or raise the limit (ulimit -n)")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return MassgenError("store_unavailable", f"{message}; `massgen doctor` says which permission is missing")
+            return MassgenError("store_unavailable", f"{message}; `massgen doctor` shows which permission is missing")
         case _:
             return MassgenError("store_unavailable", f"{message}; `massgen doctor` says more")
 
@@ -172,17 +172,17 @@ def translate_system_error(error: OSError, store: str | None) -> MassgenError:
     path = error.filename
     if not isinstance(path, str) or not path.startswith("/"):
         if error.errno in _STORAGE:
-            return storage_error("the operating system refused", error)
-        return MassgenError("internal", f"the operating system refused: {error.strerror or error}")
+            return storage_error("the operating system refused the operation", error)
+        return MassgenError("internal", f"the operating system refused the operation: {error.strerror or error}")
     if store is not None and _is_below(path, store):
-        return storage_error("the operating system refused", error)
-    message = f"{path}: {error.strerror or error}; check that it exists and that you may use it"
+        return storage_error("the operating system refused the operation", error)
+    message = f"{path}: {error.strerror or error}; check that it exists and that you have permission to use it"
     if error.errno in FULL:
         return MassgenError("disk_full", message)
     return MassgenError("invalid_action", message)
 
 
-DIRECTORY_GONE = "the working directory was deleted; change to one that exists, and start again there"
+DIRECTORY_GONE = "the working directory was deleted; change to an existing directory and start again"
 
 
 def _has_directory() -> bool:

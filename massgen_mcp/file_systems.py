@@ -46,7 +46,7 @@ def refuse_network(path: Path) -> None:
 
 
 def network_message(path: Path, kind: str) -> str:
-    return f"{path} is on a network file system ({kind}), where locks and the run store cannot be relied on"
+    return f"{path} is on a network file system ({kind}), where locks and the run store aren't reliable"
 
 
 LOCAL_ADVICE = "set MASSGEN_MCP_HOME to a directory on a local disk of this machine"

@@ -194,7 +194,7 @@ def find_usual_path(place: Callable[[], Path]) -> Path:
     try:
         return place()
     except RuntimeError:
-        message = f"user {os.getuid()} has no home directory; set HOME to a directory that it may write to"
+        message = f"user {os.getuid()} has no home directory; set HOME to a writable directory"
         raise MassgenError("invalid_arguments", message) from None
 
 
@@ -231,7 +231,7 @@ def _absolute(chosen: str) -> Path:
     """A relative directory would be another one for each process that looks for its runs."""
     path = Path(chosen)
     if not path.is_absolute():
-        raise MassgenError("invalid_arguments", f"{HOME_VARIABLE} must be an absolute path, beginning with /")
+        raise MassgenError("invalid_arguments", f"{HOME_VARIABLE} must be an absolute path, starting with /")
     return path
 
 
@@ -241,8 +241,8 @@ def _check_length(path: Path) -> None:
     if max(lengths) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
         raise MassgenError(
             "invalid_arguments",
-            f"{HOME_VARIABLE} has to name a shorter path for the state directory: at most {MAX_PATH_BYTES} bytes, "
-            f"{MAX_NAME_BYTES} between two slashes",
+            f"{HOME_VARIABLE} must name a shorter path for the state directory: at most {MAX_PATH_BYTES} bytes, "
+            f"with at most {MAX_NAME_BYTES} between two slashes",
         )
 
 

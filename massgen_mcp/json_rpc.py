@@ -66,10 +66,10 @@ class JsonLines:
                 await self._stdin.send(line)
                 whole = True
             except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise ConnectionBroken("it does not listen any more") from error
+                raise ConnectionBroken("it no longer reads messages") from error
             finally:
                 if not whole:  # half a line may be there
-                    self.broken = "it does not listen any more"
+                    self.broken = "it no longer reads messages"
 
     async def read(self) -> None:
         """Until the other side says nothing more, or nothing of use. Raises `ConnectionBroken` for the latter."""
@@ -85,7 +85,7 @@ class JsonLines:
                 if pending.lstrip().startswith(b"{"):
                     await self._hear_line(bytes(pending))
                 elif pending.strip() and (stray := stray + 1) > MAX_STRAY_LINES:
-                    raise ConnectionBroken("it writes lines that are no messages")
+                    raise ConnectionBroken("it sends lines that aren't messages")
                 pending.clear()
             pending += rest
             if len(pending) > MAX_LINE_BYTES:
@@ -101,7 +101,7 @@ class JsonLines:
 
     async def misheard(self) -> None:
         """A line is no JSON."""
-        raise ConnectionBroken("it says what is not JSON")
+        raise ConnectionBroken("it sends lines that aren't JSON")
 
 
 class AgentRefused(ConnectionBroken):

@@ -104,7 +104,7 @@ class People:
             if missing := sorted(variable for variable in person.keys.values() if variable not in environ):
                 raise _wrong(f"{name}: {missing[0]} is not set")
             if name == OPERATOR:
-                raise _wrong(f"{OPERATOR} is you, who brings --token-file")
+                raise _wrong(f"{OPERATOR} is reserved for you, the owner of --token-file")
             own = {key: environ[variable] for key, variable in person.keys.items()}
             one = User(name, person, {**self._environ, **own})
             self._anybody = one if name == ANYBODY else self._anybody
@@ -122,7 +122,7 @@ class People:
             text = given if given.startswith("{") else Path(given).read_text(encoding="utf-8")
             return cls(_PEOPLE.validate_python(read_yaml(text, PEOPLE_VARIABLE).data), environ)
         except (OSError, UnicodeDecodeError) as error:
-            raise _wrong("the file cannot be read") from error
+            raise _wrong("cannot read the file") from error
         except ValidationError as error:
             fault = error.errors(include_url=False, include_input=False)[0]
             raise _wrong(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error

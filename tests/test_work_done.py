@@ -68,7 +68,7 @@ async def test_votes_that_were_cast_on_parts_are_named_with_their_voters(tmp_pat
     readers = ended.snapshot.work_done.partly_read
     assert [(one.agent, one.voted) for one in readers] == [("agent_a", True), ("agent_b", True), ("agent_c", True)]
     assert {share.text for one in readers for share in one.texts} == {"answers"}
-    assert "these voted on such parts: agent1, agent2, agent3." in sentences(ended)
+    assert "these agents voted without seeing everything: agent1, agent2, agent3." in sentences(ended)
 
 
 async def test_a_voter_that_read_all_is_not_named_beside_one_that_did_not(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_a_voter_that_read_all_is_not_named_beside_one_that_did_not(tmp_pa
         agents = [small, {"backend": {"type": "scripted", "script": whole}}]
         ended = await run_team(tmp_path, config_from_data({"agents": agents}, "test", environ={}), environ={})
     assert [one.agent for one in ended.snapshot.work_done.partly_read] == ["agent_a"]
-    assert "agent2" not in sentences(ended).partition("voted on such parts")[2]
+    assert "agent2" not in sentences(ended).partition("these agents voted without seeing everything")[2]
 
 
 async def test_earlier_turns_that_were_read_in_part_are_named(tmp_path: Path) -> None:

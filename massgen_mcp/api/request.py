@@ -162,12 +162,12 @@ def _named_team(given: RunArguments) -> NamedTeam:
     named = {"config": config, "config_dict": given.get("config_dict"), "model": model, "models": models}
     chosen = [name for name, value in named.items() if value is not None]
     if len(chosen) > 1:
-        raise MassgenError("invalid_arguments", f"{' and '.join(chosen)} name a team each; name one")
+        raise MassgenError("invalid_arguments", f"{' and '.join(chosen)} each name a team; pass only one of them")
     for name in ("num_agents", "base_url"):
         if given.get(name) is not None and model is None and models is None:
-            raise MassgenError("invalid_arguments", f"{name} goes with model or models")
+            raise MassgenError("invalid_arguments", f"{name} needs model or models")
     if isinstance(models, str):
-        raise MassgenError("invalid_arguments", "models is a list of names; for one name there is model")
+        raise MassgenError("invalid_arguments", "models must be a list of names; pass a single name as model")
     return NamedTeam(
         config=None if config is None else str(config),
         data=given.get("config_dict"),
@@ -206,7 +206,9 @@ def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierT
     """The session, and what was said before, unless the run store says it."""
     session_id, conversation = given.get("session_id"), given.get("conversation_history")
     if session_id is not None and conversation is not None:
-        raise MassgenError("invalid_arguments", "session_id and conversation_history each say what came before")
+        raise MassgenError(
+            "invalid_arguments", "session_id and conversation_history both give earlier turns; pass only one of them"
+        )
     if session_id is None:
         return new_session_id(), read_turns(conversation or ())
     if (history := SESSIONS.history(session_id)) is not None:
@@ -214,8 +216,8 @@ def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierT
     if (turns := kept_turns(session_id)) is None:
         raise MassgenError(
             "invalid_arguments",
-            f"there is no session {session_id[:80]!a} in this process; leave session_id out to begin one, or "
-            "hand over what was said as conversation_history",
+            f"there is no session {session_id[:80]!a} in this process; leave session_id out to start one, or "
+            "pass earlier turns as conversation_history",
         )
     return session_id, () if keep_logs else turns
 
@@ -228,7 +230,8 @@ def read_turns(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]
         role, content = message.get("role"), message.get("content")
         if role not in ("user", "assistant") or not isinstance(content, str):
             raise MassgenError(
-                "invalid_arguments", "a message of the conversation has the role user or assistant, and text as content"
+                "invalid_arguments",
+                "each message of the conversation needs the role user or assistant, and text as content",
             )
         if role == "user":
             asked_so_far.append(content)
@@ -236,7 +239,10 @@ def read_turns(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]
             turns.append(EarlierTurn(question="\n\n".join(asked_so_far), answer=content))
             asked_so_far = []
     if asked_so_far:
-        raise MassgenError("invalid_arguments", "the conversation ends with the user; put that into the question")
+        raise MassgenError(
+            "invalid_arguments",
+            "the conversation must not end with a user's message; pass that message as the question",
+        )
     return tuple(turns)
 
 
@@ -267,11 +273,11 @@ def check_types(arguments: Mapping[str, object]) -> None:
         except ValidationError as error:
             match error.errors(include_input=False)[0]:
                 case {"type": "string_unicode"}:
-                    fault = "not valid Unicode text; give it in UTF-8"
+                    fault = "not valid Unicode text; use UTF-8"
                 case {"type": "literal_error", "ctx": {"expected": expected}}:
                     fault = f"to be {expected}"
                 case _:
-                    fault = "of a type that is not taken there"
+                    fault = "of the wrong type"
             problems.append(f"{name} is {fault}")
     if problems:
         raise MassgenError("invalid_arguments", "; ".join(problems))

@@ -156,15 +156,17 @@ class OutOfTimeError(BackendError):
     """The time of a call is up. `lack` says what has not come, without the name of the limit."""
 
     def __init__(self, seconds: float, *, heard: bool) -> None:
-        came = "no whole reply" if heard else "no beginning of a reply"
-        slow = "" if heard else "; a model on this machine may need minutes for its first word"
+        came = "no whole reply" if heard else "no reply started"
+        slow = "" if heard else "; a local model may need minutes for its first word"
         self.lack = f"{came} within {seconds:g} s{slow}"
         super().__init__("timeout", f"call_timeout_seconds: {self.lack}; raise it in timeout_settings")
 
 
 def _filtered(provider_word: str) -> BackendError:
     word = f" ({provider_word})" if provider_word else ""
-    message = f"the provider's content filter, or the model itself, refused to go on{word}; no part of the reply counts"
+    message = (
+        f"the provider's content filter or the model itself refused to continue{word}; massgen discards the whole reply"
+    )
     return BackendError("content_filter", message)
 
 
@@ -250,7 +252,7 @@ class ReplyParts:
         there.
         """
         if self._stop is None:
-            raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+            raise BackendError("provider_error", "the reply ended early", retryable=True)
         if self._stop.reason == "refusal":
             raise _filtered(self._stop.provider_word)
         text, reasoning = "".join(self._texts), "".join(self._reasoning)

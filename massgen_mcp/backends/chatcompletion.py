@@ -332,7 +332,7 @@ class _Reply(WireReply):
     def _choice(self, choice: Fields) -> Iterator[Part]:
         self._finish = _read_finish(choice) or self._finish
         if fault := member(choice, "error"):
-            raise of_event({"error": fault}, "an error in a choice", self._endpoint)
+            raise of_event({"error": fault}, "the reply contains an error", self._endpoint)
         if (raw := choice.get("delta") or choice.get("message")) is None:
             return
         delta = fields_of(raw, "delta")

@@ -76,16 +76,16 @@ _FOR_TODAY = re.compile(r"per[ _-]?day|\bdaily\b|\b[TR]PD\b|\blimit: 0\b|UserByM
 """What a quota is called that a wait of minutes does not restore."""
 
 _WAYS_OUT: dict[DropReason, str] = {
-    "quota_exhausted": "; add credit or wait for the quota, or take another model",
-    "unreachable": "; check the network, that the server runs, and base_url",
-    "rate_limited": "; try later, or lower concurrency or requests_per_minute in limits",
+    "quota_exhausted": "; add credit, wait for the quota, or use another model",
+    "unreachable": "; check the network and base_url, and whether the server is running",
+    "rate_limited": "; try again later, or lower `concurrency` or `requests_per_minute` under `limits`",
     "context_too_small": (
-        "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM --max-model-len, "
-        "SGLang --context-length, LM Studio's slider; or context_length of type ollama), or take another model, or "
-        "fewer agents"
+        "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM "
+        "--max-model-len, SGLang --context-length, LM Studio's slider; or context_length of type ollama), or use "
+        "another model or fewer agents"
     ),
-    "content_filter": "; word the question differently, or take another model",
-    "tools_unsupported": "; take another model, or start the server with tool calls",
+    "content_filter": "; rephrase the question, or use another model",
+    "tools_unsupported": "; use another model, or enable tool calls in the model server",
     "timeout": "; raise call_timeout_seconds in timeout_settings",
 }
 
@@ -136,7 +136,7 @@ def translate(error: Exception, endpoint: Endpoint) -> BackendError:
     if isinstance(error, _ApiError):
         return of_event(error.body, error.message, endpoint)
     if isinstance(error, (ValueError, TypeError, LookupError, AttributeError, RecursionError)):
-        message = f"{endpoint.base_url} sent what its API does not allow: {_error_text(error)}"
+        message = f"{endpoint.base_url} sent a reply that doesn't follow its API: {_error_text(error)}"
         return failure("bad_reply", message, endpoint)
     return failure("provider_error", f"{endpoint.base_url} failed: {_error_text(error)}", endpoint)
 
@@ -159,7 +159,7 @@ def of_event(body: object, message: str, endpoint: Endpoint) -> BackendError:
 
 def cut_off(endpoint: Endpoint) -> BackendError:
     """A stream ended in order but without the model's own end."""
-    message = f"{endpoint.base_url} ended the reply before the model did"
+    message = f"{endpoint.base_url} ended the reply early"
     return failure("provider_error", message, endpoint, retryable=True)
 
 
@@ -168,10 +168,10 @@ def report_empty_reply(usage: object, endpoint: Endpoint) -> BackendError:
     tokens = member(usage, "prompt_tokens")
     read = ""
     if isinstance(tokens, int) and tokens:
-        read = f" after it read {tokens:,} tokens"
+        read = f" after reading {tokens:,} tokens"
     message = (
-        f"{endpoint.base_url} ended with an empty reply{read}; the prompt may be larger than the context that the "
-        "model is loaded with: start the server with a larger context, or take another model"
+        f"{endpoint.base_url} sent an empty reply{read}; the prompt may be longer than the model's context: "
+        "start the server with a larger context, or use another model"
     )
     return failure("provider_error", message, endpoint, retryable=True)
 
@@ -207,14 +207,14 @@ def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: 
     """The message ends with what to change, where something can be changed."""
     way_out = _about_key(endpoint) if reason == "auth" else _WAYS_OUT.get(reason, "")
     if reason == "unreachable" and endpoint.start:
-        way_out = f"; start it with `{endpoint.start}`, or mend base_url"
+        way_out = f"; start it with `{endpoint.start}`, or correct base_url"
     return BackendError(reason, _presentable(message, endpoint, way_out), retryable=retryable)
 
 
 def _about_key(endpoint: Endpoint) -> str:
     if endpoint.key_variable is None:
-        return "; it was sent no key: name the variable of one with api_key_env"
-    return f"; set {endpoint.key_variable} to a key that it takes"
+        return "; massgen sent no key: name the key's variable with api_key_env"
+    return f"; set {endpoint.key_variable} to a valid key"
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -254,13 +254,14 @@ def _of_status(status: int, body: object, message: str, headers: Mapping[str, st
         reason, retryable = in_words, False
     text = f"{endpoint.base_url} answered {status}: {detail}"
     if status < 400:
-        text = f"{endpoint.base_url} answered {status}: redirects are not followed; correct base_url"
+        text = f"{endpoint.base_url} answered {status}; massgen doesn't follow redirects, so correct base_url"
     elif reason == "model_not_found":
         text = (
-            f"{endpoint.base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
+            f"{endpoint.base_url} answered {status}; it doesn't have the model {endpoint.model!r}, or "
+            f"base_url is wrong: {detail}"
         )
         if endpoint.base_url and not urlsplit(endpoint.base_url).path.strip("/"):
-            text = f"{text}; most servers have their API at {endpoint.base_url.rstrip('/')}/v1"
+            text = f"{text}; most servers offer their API at {endpoint.base_url.rstrip('/')}/v1"
     translated_error = failure(reason, text, endpoint, retryable=retryable)
     seconds = retry_after(headers, datetime.now(UTC))
     translated_error.retry_after = seconds if seconds is not None else _retry_delay(body)
@@ -421,11 +422,11 @@ def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | ssl.SSLError():
             return "unreachable", True, "cannot be reached"
         case httpx2.TimeoutException():
-            return "timeout", False, "was silent for too long"
+            return "timeout", False, "sent nothing for too long"
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return "unreachable", False, "is no usable address"
+            return "unreachable", False, "isn't a valid address"
         case httpx2.DecodingError():
-            return "provider_error", True, "sent compressed data that is broken"
+            return "provider_error", True, "sent damaged compressed data"
         case httpx2.TransportError() | anyio.EndOfStream() | OSError():
             return "provider_error", True, "lost the connection"
         case _:

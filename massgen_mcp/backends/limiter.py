@@ -259,8 +259,8 @@ class ProviderLimiter:
             raise self._circuit.refusal(self._address, now)
         raise BackendError(
             "rate_limited",
-            f"{self._address}: it asked all callers to wait for {until - now:.0f} s more, "
-            "longer than this call has time for",
+            f"{self._address}: it asked all callers to wait {until - now:.0f} s more, which is longer than this "
+            "call's time limit",
         )
 
     # -- shares of limits ---------------------------------------------------------------------------------------------
@@ -425,6 +425,6 @@ class _Circuit:
         reason: DropReason = "unreachable" if self._last and self._last.reason == "unreachable" else "provider_error"
         return BackendError(
             reason,
-            f"circuit open: {address} failed {self._failures} times in a row and is tried again {again}; "
+            f"circuit open: {address} failed {self._failures} times in a row; massgen tries it again {again}; "
             f"last failure: {self._last}",
         )

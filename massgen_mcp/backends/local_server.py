@@ -91,7 +91,7 @@ class LocalServerBackend:
             if self._drops_tools is None and request.tools:
                 self._drops_tools = await self._states_no_tools()
         if self._drops_tools and request.tools:
-            message = f"{self._base_url}: the template of this model has no place for tools"
+            message = f"{self._base_url}: this model's chat template doesn't support tools"
             raise BackendError("tools_unsupported", message, refused="tools")
         missing = None
         try:
@@ -146,13 +146,13 @@ class LocalServerBackend:
         url, size = f"{api_root(self._base_url)}{path}", 0
         async with listing_client(self._endpoint) as client, client.stream("GET", url) as reply:
             if not reply.is_success:
-                message = f"{url} answered {reply.status_code} instead of its models; name one with 'model'"
+                message = f"{url} answered {reply.status_code} instead of listing its models; name one with `model`"
                 return failure("provider_error", message, self._endpoint, retryable=reply.status_code >= 500)
             async for piece in reply.aiter_bytes():
                 size += len(piece)
                 if size > MAX_BYTES:
                     return failure("bad_reply", f"{url} sent more than {MAX_BYTES} bytes", self._endpoint)
-        message = f"{url} lists no chat model; load one, or name one with 'model'"
+        message = f"{url} lists no chat model; load one, or name one with `model`"
         return failure("model_not_found", message, self._endpoint)
 
 

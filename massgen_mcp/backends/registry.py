@@ -36,7 +36,7 @@ def make_backend(
         require_parts(config, environ)
     agent_type, own = member_of(config)
     if not isinstance(agent_type, MakesAgents):
-        raise BackendError("bad_request", f"the adapter {agent_type.name} says nothing of how it is made")
+        raise BackendError("bad_request", f"the adapter {agent_type.name} doesn't define how to create an agent")
     return RedactedBackend(as_backend(agent_type.make_agent(own, making)), making.redactor)
 
 

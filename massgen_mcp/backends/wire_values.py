@@ -172,7 +172,7 @@ def split_content(content: object) -> tuple[str, str]:
         if isinstance(part, str):
             texts.append(part)
             continue
-        fields = fields_of(part, "a part of content")
+        fields = fields_of(part, "part of the content")
         if thinking := fields.get("thinking") or fields.get("reasoning"):
             thoughts.append("".join(split_content(thinking)))
         elif fields.get("type") not in ("image_url", "audio", "reference"):

@@ -23,13 +23,13 @@ from massgen_mcp.errors import MassgenError
 
 _CONFLICTS = {
     "content": "you and the run changed the same lines",
-    "add/add": "you and the run added different files of this name",
-    "modify/delete": "one of you and the run changed it, the other deleted it",
-    "binary": "you and the run changed this binary file",
-    "rename/delete": "one of you and the run renamed it, the other deleted it",
-    "rename/rename": "you and the run gave it different names",
-    "file/directory": "one of you and the run made a file of it, the other a directory",
-    "distinct types": "one of you and the run made a file of it, the other a link",
+    "add/add": "you and the run added different files with this name",
+    "modify/delete": "you changed this file and the run deleted it, or the other way round",
+    "binary": "you and the run both changed this binary file",
+    "rename/delete": "you renamed this file and the run deleted it, or the other way round",
+    "rename/rename": "you and the run renamed it differently",
+    "file/directory": "one side made it a file, the other a directory",
+    "distinct types": "one side made it a file, the other a link",
 }
 
 
@@ -73,7 +73,7 @@ def plan(
     are made again. Raises as `choose`, and `GitFailed`, `TooLarge`, `OSError`.
     """
     if gone := [place for place in patch.writable if not _is_there(Path(place.path))]:
-        refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
+        refused = tuple(Obstacle(place.name, f"{place.path} is gone or is no longer a directory") for place in gone)
         return ApplyPlan(patch.base, patch.base, refused=refused), ()
     chosen = choose(repository, patch, paths, everything=everything)
     before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
@@ -138,7 +138,7 @@ def _absent(place: Path) -> set[str]:
 
 
 def _why(reason: str) -> str:
-    return _CONFLICTS.get(reason, f"what you and the run changed cannot be merged ({reason})")
+    return _CONFLICTS.get(reason, f"cannot merge your changes with the run's ({reason})")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _why(reason: str) -> str:
 _CONVERTING = (b"filter", b"ident", b"working-tree-encoding")
 _ENDS_OF_LINES = (b"text", b"eol")
 _NO = (b"unspecified", b"unset")
-_INSTEAD = "apply it to the working tree instead"
+_INSTEAD = "apply the changes to the working tree instead"
 _BY = "massgen <massgen@localhost>"
 
 
@@ -207,26 +207,30 @@ def _repository_of(places: Sequence[BaseDirectory]) -> UserRepository:
     first = found[0]
     if first is None or first.objects is None or any(one != first for one in found):
         where = ", ".join(place.path for place in places)
-        raise MassgenError("invalid_action", f"a branch needs one git repository (of SHA-1) that holds all of: {where}")
+        raise MassgenError(
+            "invalid_action", f"to create a branch, one git repository (SHA-1) must contain all of: {where}"
+        )
     try:
         check_is_writable(first)
     except GitFailed as error:
-        raise MassgenError("invalid_action", f"no branch is made: {error}; {_INSTEAD}") from error
+        raise MassgenError("invalid_action", f"massgen created no branch: {error}; {_INSTEAD}") from error
     return first
 
 
 def _checked_out(user: UserRepository, git: Git, name: str) -> str:
     """The commit that a branch of this name would begin at."""
     if name.startswith("-") or git.outcome("check-ref-format", f"refs/heads/{name}", accepted=(0, 1))[0]:
-        raise MassgenError("invalid_arguments", f"{name[:80]!r} is no name for a branch")
+        raise MassgenError("invalid_arguments", f"{name[:80]!r} isn't a valid branch name")
     wanted = f"refs/heads/{name}/"
     for taken in git.run("for-each-ref", "--format=%(refname)/", "refs/heads").decode(errors="replace").split():
         if taken.startswith(wanted) or wanted.startswith(taken):
             there = taken.removeprefix("refs/heads/").removesuffix("/")
-            raise MassgenError("invalid_arguments", f"there is a branch {there!r} already; name another than {name!r}")
+            raise MassgenError(
+                "invalid_arguments", f"the branch {there!r} already exists; choose another name than {name!r}"
+            )
     code, commit = git.outcome("rev-parse", "-q", "--verify", "HEAD^{commit}", accepted=(0, 1, 128))
     if code:
-        raise MassgenError("invalid_action", f"{user.top} has no commit that a branch could begin at")
+        raise MassgenError("invalid_action", f"{user.top} has no commit to start a branch from")
     return commit.decode().strip()
 
 
@@ -260,7 +264,7 @@ def _explained(repository: PrivateRepository, refused: Obstacle, base: TreeFiles
         return refused
     if _plain(repository.content(earlier)) != _plain(repository.content(now)):
         return refused
-    return replace(refused, reason=f"git converts its line ends when it is committed; {_INSTEAD}")
+    return replace(refused, reason=f"git converts its line endings on commit; {_INSTEAD}")
 
 
 def _plain(content: bytes) -> bytes:
@@ -280,5 +284,5 @@ def _converted(
             continue
         if attribute in _CONVERTING or b"\r\n" in repository.content(after):
             setting = f"{attribute.decode()}={value.decode(errors='replace')}"
-            reason = f"git converts it when it is committed ({setting}); {_INSTEAD}"
+            reason = f"git converts it on commit ({setting}); {_INSTEAD}"
             yield Obstacle(os.fsdecode(files[path].path), reason)

@@ -125,14 +125,14 @@ def read_intent(file: Path) -> Intent | None:
     try:
         document = json.loads(file.read_bytes())
         if document["v"] > INTENT_VERSION:
-            raise MassgenError("journal_newer", f"{file} was written by a newer massgen-mcp; upgrade to go on")
+            raise MassgenError("journal_newer", f"a newer massgen-mcp wrote {file}; upgrade massgen-mcp to continue")
         parts = tuple(_part(part) for part in document["parts"])
         phases: tuple[ApplyPhase, ...] = get_args(ApplyPhase)
         return Intent(parts, dict(document["told"]), phases[phases.index(document["phase"])])
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        message = f"{file}, the record of an apply that was cut off, cannot be read"
+        message = f"cannot read {file}, the record of an interrupted apply"
         raise MassgenError("store_unavailable", message) from error
 
 

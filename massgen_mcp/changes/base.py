@@ -28,7 +28,7 @@ tools fail.
 """
 WRITTEN_TO = ("node_modules", ".venv", "venv", "vendor")
 """Ignored directories of installed packages, beside which tools write: what a command writes there is gone with it."""
-KEEP_OUTPUTS = "`keep_outputs` of the context path takes them in"
+KEEP_OUTPUTS = "set `keep_outputs` of the context path to include them"
 MAX_SHARED = 100
 _NAMED = 5
 
@@ -189,20 +189,20 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
 def _notes(written: Written, absent: int) -> Iterator[str]:
     left_out = written.left_out
     groups = (
-        (left_out.repositories, "repositories of their own, to be read only"),
-        (written.lfs_pointers, "pointers of Git LFS, whose contents are not on this machine"),
+        (left_out.repositories, "nested repositories, which are read-only"),
+        (written.lfs_pointers, "Git LFS pointers, whose contents aren't on this machine"),
         (left_out.too_large, "left out, too large"),
         (left_out.unreadable, "left out, not readable"),
-        (left_out.special, "left out, no regular files"),
+        (left_out.special, "left out, not regular files"),
         (left_out.outputs, f"left out, build outputs and caches ({KEEP_OUTPUTS})"),
     )
     for paths, what in groups:
         if paths:
             yield f"{what}: {named_paths(paths)}"
     if left_out.secret:
-        yield f"left out, as such files commonly hold secrets: {len(left_out.secret)}"
+        yield f"left out, since such files often contain secrets: {len(left_out.secret)}"
     if absent:
-        yield f"left out by a sparse checkout: {absent}"
+        yield f"missing because of a sparse checkout: {absent}"
 
 
 def named_paths(paths: Sequence[bytes]) -> str:

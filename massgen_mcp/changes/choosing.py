@@ -16,8 +16,8 @@ from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 
-READ_ONLY = "the run was given this directory to read only (permission write allows it)"
-NOT_NAMED = "it was not named"
+READ_ONLY = "the run may only read this directory (allow changes with permission: write)"
+NOT_NAMED = "you didn't name it"
 MOST_LINKS = 10
 """So many links one after the other are followed."""
 
@@ -53,7 +53,7 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
     which it changes nothing, and for a hunk that is none.
     """
     if not patch.writable:
-        message = "the run was given no directory with permission write, so nothing of it may be applied"
+        message = "the run had no directory with permission: write, so it has no changes to apply"
         raise MassgenError("invalid_action", message)
     changes = repository.changes(patch.base, patch.theirs)
     running = {} if everything else _self_running(repository, patch, changes)
@@ -67,7 +67,7 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
         writable = change.path.split(b"/")[0] in names
         if change.path not in hunks:
             tool = running.get(change.path)
-            named = f"it runs by itself ({tool}); name the file itself in paths to take it" if tool else NOT_NAMED
+            named = f"it runs by itself ({tool}); to include it, name the file itself in `paths`" if tool else NOT_NAMED
             left_out.append(Obstacle(os.fsdecode(change.path), named if writable else READ_ONLY))
         elif not writable:
             left_out.append(Obstacle(os.fsdecode(change.path), READ_ONLY))
@@ -110,9 +110,11 @@ def _named_changes(
             }
         if not found:
             changed = ", ".join(path_text(one.path) for one in changes[:10])
-            raise MassgenError("invalid_arguments", f"the run changed nothing at {path[:200]!r}; it changed: {changed}")
+            raise MassgenError("invalid_arguments", f"the run changed nothing in {path[:200]!r}; it changed: {changed}")
     if both := sorted(whole & chosen.keys()):
-        raise MassgenError("invalid_arguments", f"{path_text(both[0])} is named whole and by hunk; name one of them")
+        raise MassgenError(
+            "invalid_arguments", f"you named both {path_text(both[0])} and one of its hunks; name only one of them"
+        )
     return chosen | {path: set[int]() for path in whole}
 
 
@@ -123,8 +125,10 @@ def _with_hunks(
     before, after, path = change.before, change.after, path_text(change.path)
     plain = change.kind == "modified" and change.added is not None
     if not plain or before is None or after is None or before.mode != after.mode or before.mode == LINK:
-        what = "binary, a link, or changed in its mode" if change.kind == "modified" else change.kind
-        raise MassgenError("invalid_arguments", f"{path} is {what}, so it is applied whole or not at all; leave #N out")
+        what = "a binary file, a link, or a changed file mode" if change.kind == "modified" else change.kind
+        raise MassgenError(
+            "invalid_arguments", f"{path} is {what}, so massgen can only apply it as a whole; leave #N out"
+        )
     hunks = repository.hunks(before, after)
     for number in sorted(numbers):
         if not 1 <= number <= len(hunks):

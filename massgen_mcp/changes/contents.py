@@ -77,32 +77,32 @@ class _Talk:
             for part in parts:
                 self._stdin.write(part)
         except OSError as error:
-            raise GitFailed(f"git {self._name} ended before its time") from error
+            raise GitFailed(f"git {self._name} stopped unexpectedly") from error
 
     def ask(self, lines: bytes, replies: int) -> list[bytes]:
         self.tell(lines)
         self._stdin.flush()
         replied = [self._stdout.readline().rstrip(b"\n") for _ in range(replies)]
         if not all(replied):
-            raise GitFailed(f"git {self._name} ended before its time")
+            raise GitFailed(f"git {self._name} stopped unexpectedly")
         return replied
 
     def read(self, line: bytes) -> bytes:
         """The one content that is asked for."""
         (head,) = self.ask(line, 1)
         if head.endswith(b" missing"):
-            raise GitFailed("a content is missing in the run's repository")
+            raise GitFailed("a file's contents are missing in the run's repository")
         size = int(head.rpartition(b" ")[2])
         content = self._stdout.read(size + 1)
         if len(content) != size + 1:
-            raise GitFailed(f"git {self._name} ended before its time")
+            raise GitFailed(f"git {self._name} stopped unexpectedly")
         return content[:-1]
 
     def finish(self) -> None:
         try:
             self._stdin.close()
         except OSError as error:
-            raise GitFailed(f"git {self._name} ended before its time") from error
+            raise GitFailed(f"git {self._name} stopped unexpectedly") from error
         if code := self._process.wait():
             raise GitFailed(f"git {self._name} failed with exit code {code}; is the disk full?")
 
@@ -120,7 +120,7 @@ def _talk(git: Git, name: str, *arguments: str) -> Generator[_Talk]:
             env=git.environ(),
         )
     except OSError as error:
-        raise GitFailed(f"git {name} could not be started: {error.strerror}") from error
+        raise GitFailed(f"cannot start git {name}: {error.strerror}") from error
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None and stdout is not None  # noqa: S101, PT018 - asked for above
     try:

@@ -151,7 +151,7 @@ def _copy_tree(source: Path, target: Path) -> None:
     try:
         shutil.copytree(source, target, symlinks=True, ignore=_left_out)
     except shutil.Error as error:
-        raise GitFailed(f"{source} could not be copied: {str(error)[:200]}") from error
+        raise GitFailed(f"cannot copy {source}: {str(error)[:200]}") from error
 
 
 def _left_out(directory: str, names: list[str]) -> list[str]:

@@ -123,7 +123,7 @@ class Git:
         except subprocess.TimeoutExpired as error:
             raise GitFailed(f"git {_subcommand(arguments)} took longer than {MAX_SECONDS:g} s") from error
         except OSError as error:
-            raise GitFailed(f"git {_subcommand(arguments)} could not be started: {error.strerror}") from error
+            raise GitFailed(f"cannot start git {_subcommand(arguments)}: {error.strerror}") from error
         if done.returncode not in accepted:
             why = last_line(done.stderr) or f"exit code {done.returncode}"
             raise GitFailed(f"git {_subcommand(arguments)} failed: {why}")
@@ -273,7 +273,7 @@ def fetch(git: Git, address: str, refspec: str, environ: Mapping[str, str]) -> N
     except subprocess.TimeoutExpired as error:
         raise GitFailed(f"it took longer than {MAX_SECONDS:g} s") from error
     except OSError as error:
-        raise GitFailed(f"git could not be started: {error.strerror}") from error
+        raise GitFailed(f"cannot start git: {error.strerror}") from error
 
 
 def _fetch_environ(git: Git, environ: Mapping[str, str]) -> dict[str, str]:
@@ -299,7 +299,7 @@ def clone(address: str, into: Path, environ: Mapping[str, str]) -> None:
     named = (one.partition("=") for one in environ.get(GIT_HOSTS_VARIABLE, "").split())
     hosts = {name: token for name, _, token in named}
     if host not in hosts:
-        raise GitFailed(f"{GIT_HOSTS_VARIABLE} of this worker does not name {host or address}")
+        raise GitFailed(f"{GIT_HOSTS_VARIABLE} of this worker doesn't allow {host or address}")
     login = base64.b64encode(f"x-access-token:{hosts[host]}".encode()).decode()
     settings = {"http.followRedirects": "false", "core.hooksPath": "/dev/null"}
     if hosts[host]:

@@ -128,7 +128,7 @@ class HeldDirectory:
         """
         with openat.closing(self._opener(self._fd, path, _READING)) as source:
             if privileges(source):
-                return "runs with rights of its own (setuid, setgid, capabilities), which changed content must not have"
+                return "has special rights (setuid, setgid, capabilities), which changed content must not get"
             if (unnamed := getattr(os, "O_TMPFILE", None)) is None:
                 return ""
             try:
@@ -260,9 +260,11 @@ def take_over(source: int, target: int, path: str) -> None:
     own_as(target, old)
     new = os.fstat(target)
     if new.st_uid != old.st_uid:
-        raise NotKept(errno.EPERM, "belongs to another user, and a changed file would be yours", path)
+        raise NotKept(errno.EPERM, "belongs to another user, but a changed file would belong to you", path)
     if new.st_gid != old.st_gid:
-        raise NotKept(errno.EPERM, "belongs to a group that you are not in, and a changed file would not", path)
+        raise NotKept(
+            errno.EPERM, "belongs to a group that you aren't in, so a changed file would lose the group", path
+        )
     for name in _attribute_names(source):
         value = None if name in _OF_CONTENT else _value(source, name)
         if value is None or _is_same(name, value, _value(target, name)):
@@ -270,7 +272,7 @@ def take_over(source: int, target: int, path: str) -> None:
         try:
             _set(target, name, value)
         except OSError as error:
-            message = f"has the attribute {name}, which a changed file cannot be given"
+            message = f"has the attribute {name}, which massgen can't set on a changed file"
             raise NotKept(error.errno, message, path) from error
 
 

@@ -67,15 +67,15 @@ class _Looking:
         if found is None or parent in self._removed:
             return ""
         if stat.S_ISLNK(found.st_mode):
-            return f"{parent} is a symbolic link, these are not followed"
+            return f"{parent} is a symbolic link, which massgen doesn't follow"
         if not stat.S_ISDIR(found.st_mode):
             return f"{parent} is no directory"
         if parent and self._held.status(f"{parent}/.git") is not None:
-            return f"{parent} is a repository of its own"
+            return f"{parent} is a nested repository"
         if not self._held.is_on_same_file_system(parent or "."):
             return f"{parent} is on another file system"
         if self._held.is_mounted(parent or "."):
-            return f"{parent} is mounted from elsewhere"
+            return f"{parent} is a mount point of another file system"
         if self._held.is_on_read_only_file_system(parent or "."):
             return "is on a read-only file system"
         return "" if _writable(found) else f"{parent or 'the directory'} is read-only"
@@ -83,33 +83,33 @@ class _Looking:
     def _reason_of_link(self, step: ChangeStep) -> str:
         target = os.fsdecode(self._contents(step.new)) if step.new else ""
         leads = posixpath.normpath(posixpath.join(posixpath.dirname(step.path), target))
-        return "is a link that leads out of the directory" if leads.startswith(("/", "..")) else ""
+        return "is a link that points outside the directory" if leads.startswith(("/", "..")) else ""
 
     def _reason_not_replaced(self, step: ChangeStep) -> str:
         found = self._held.status(step.path)
         if found is None or stat.S_ISLNK(found.st_mode):
             return ""
         if not stat.S_ISREG(found.st_mode):
-            return "is no regular file"
+            return "isn't a regular file"
         if found.st_size > USUAL_LIMITS.file_bytes:
-            return f"is larger than {USUAL_LIMITS.file_bytes // MIB} MB, so what it holds now was not looked at"
+            return f"is larger than {USUAL_LIMITS.file_bytes // MIB} MB, so massgen didn't compare its current contents"
         if not _writable(found):
             return "is read-only"
         if self._held.is_mounted(step.path):
-            return "is mounted from elsewhere"
+            return "is a mount point of another file system"
         replaced = step.new is not None and step.new.mode != LINK
         return self._held.not_kept(step.path) if replaced else ""
 
     def _reason_not_made(self, step: ChangeStep) -> str:
         if step.path in self._absent:
-            return "a sparse checkout leaves out the file of this name"
+            return "the sparse checkout excludes this file"
         found = self._held.status(step.path)
         if found is None or (found.st_dev, found.st_ino) in self._inodes:  # by another case of its letters
             return ""
         if not stat.S_ISDIR(found.st_mode):
-            return "is there already, and the team did not see it (git ignores it, or it may hold secrets)"
+            return "already exists, but the team didn't see it (git ignores it, or it may contain secrets)"
         kept = next(self._others_below(step.path), None)
-        return "" if kept is None else f"a directory of this name holds {kept}"
+        return "" if kept is None else f"a directory with this name contains {kept}"
 
     def _reason_not_renamed(self, earlier: str) -> str:
         """It takes the looks of the earlier file with it, as one that is replaced gives them on."""

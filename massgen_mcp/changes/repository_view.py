@@ -62,14 +62,14 @@ def check_is_own_directory(user: UserRepository) -> None:
         raise GitFailed(f"{entry} is a link")
     if entry.is_dir():
         if user.common_dir.resolve() != git_dir:
-            raise GitFailed(f"{entry / 'commondir'} leads to another repository, {user.common_dir}")
+            raise GitFailed(f"{entry / 'commondir'} points to another repository, {user.common_dir}")
         return
     worktree = git_dir.parent.name == "worktrees" and user.common_dir.resolve() == git_dir.parent.parent
     if worktree and _names(git_dir / "gitdir", entry):
         return
     if user.common_dir.resolve() == git_dir and _is_submodule(git_dir, user.top):
         return
-    raise GitFailed(f"{entry} leads to {git_dir}, which does not lead back here as for a worktree or a submodule")
+    raise GitFailed(f"{entry} points to {git_dir}, which doesn't point back here as a worktree or submodule would")
 
 
 def _names(file: Path, wanted: Path) -> bool:
@@ -131,7 +131,7 @@ def check_is_writable(user: UserRepository) -> None:
         *(user.common_dir / name for name in ("objects", "refs", "refs/heads")),
     ):
         if place.is_symlink() or not place.is_dir():
-            raise GitFailed(f"{place} is no directory of its own")
+            raise GitFailed(f"{place} isn't a separate directory")
         if place.stat().st_uid != os.geteuid():
             raise GitFailed(f"{place} belongs to another user")
 
@@ -152,7 +152,9 @@ def add_branch(user: UserRepository, name: str, commit: str, pack: bytes) -> Non
                 _write_new(held, f"refs/heads/{name}", f"{commit}\n".encode(), 0o644)
                 held.sync()
         except FileExistsError as error:
-            raise GitFailed(f"the branch {name} is being made, or is there already: {error.filename}") from error
+            raise GitFailed(
+                f"the branch {name} already exists, or another process is creating it: {error.filename}"
+            ) from error
         except OSError as error:
             raise GitFailed(f"{error.filename or user.common_dir} cannot be written: {error.strerror}") from error
 

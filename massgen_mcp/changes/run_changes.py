@@ -68,7 +68,7 @@ class RunChanges:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            raise GitFailed("the record of the base cannot be read") from error
+            raise GitFailed("cannot read the record of the original files") from error
 
     def begin(
         self, given: Sequence[ContextDirectory], workspaces: Sequence[Path], earlier: tuple[Path, str] | None = None
@@ -118,9 +118,7 @@ class RunChanges:
         """The base with what an earlier run's tree changed."""
         repository = self.repository
         if (old := earlier.base()) is None:
-            raise MassgenError(
-                "invalid_action", "the run whose changes this one was to begin with is not there any more"
-            )
+            raise MassgenError("invalid_action", "the run whose changes this run starts from no longer exists")
         names = {one.path: one.name for one in old.directories}
 
         def placed(tree: TreeId) -> TreeId:
@@ -132,7 +130,9 @@ class RunChanges:
             found = repository.merge(placed(old.id), base.id, placed(theirs))
             if found.conflicts:
                 paths = ", ".join(path_text(one.path) for one in found.conflicts)
-                raise MassgenError("invalid_action", f"you have changed what this run was to begin with: {paths}")
+                raise MassgenError(
+                    "invalid_action", f"you have changed the files that this run should start from: {paths}"
+                )
             changed = repository.changes(base.id, found.tree)
             repository.own([*repository.structure(found.tree), *(one.after.blob for one in changed if one.after)])
         return found.tree
@@ -192,7 +192,7 @@ class RunChanges:
             before = repository.part(base.id, directory.name)
             place = workspace / directory.name
             if place.is_symlink() or not place.is_dir():
-                raise GitFailed(f"{directory.name} is no directory any more")
+                raise GitFailed(f"{directory.name} is no longer a directory")
             try:
                 written = repository.write_tree(
                     place,
@@ -203,13 +203,13 @@ class RunChanges:
                     kept=directory.kept_outputs,
                 )
             except TooLarge as error:
-                raise GitFailed(f"{directory.name} {error}; delete what does not belong there") from error
+                raise GitFailed(f"{directory.name} {error}; delete files that don't belong there") from error
             trees[directory.name] = written.tree
             left_out = written.left_out
             for paths, what in (
-                (left_out.secret, "files that commonly hold secrets"),
+                (left_out.secret, "files that often contain secrets"),
                 (left_out.too_large, "files that are too large"),
-                (left_out.repositories, "repositories of their own"),
+                (left_out.repositories, "nested repositories"),
                 (left_out.unreadable, "not readable"),
                 (left_out.outputs, f"build outputs and caches ({KEEP_OUTPUTS})"),
             ):

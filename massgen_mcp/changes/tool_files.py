@@ -56,7 +56,7 @@ SELF_RUNNING: dict[str, tuple[str, ...]] = {
     "git hooks": (".husky", ".githooks", ".git/hooks", "githooks", "git-hooks", "*hooks/update", *_GIT_HOOKS),
     "pre-commit": (".pre-commit-config.y*ml", ".pre-commit-hooks.y*ml", "pre-commit-config.y*ml", "prek.toml"),
     "Lefthook": ("*lefthook*.y*ml", "*lefthook*.json", "*lefthook*.toml", ".lefthook*"),
-    "other managers of git hooks": (
+    "other git hook managers": (
         *("captainhook.json", "grumphp.y*ml*", "simple-git-hooks.*", "lint-staged.config.*", "cog.toml", "hk.pkl"),
         *("*.overcommit.y*ml", "ghooks.*"),
     ),
@@ -77,7 +77,7 @@ SELF_RUNNING: dict[str, tuple[str, ...]] = {
     "Read the Docs": (".readthedocs.y*ml", "readthedocs.y*ml"),
     "Xcode Cloud": ("ci_scripts/ci_*",),
     "Zuul": ("zuul.y*ml", "zuul.d", ".zuul*"),
-    "hosts that build what is pushed": (
+    "hosts that build pushed code": (
         *("netlify.toml", "vercel.json", "now.json", "render.y*ml", "railway.json", "railway.toml", "heroku.y*ml"),
         *("procfile", "nixpacks.toml", "captain-definition"),
     ),

@@ -39,9 +39,9 @@ Held: TypeAlias = list[tuple[IntentPart, HeldDirectory]]
 """The parts of an intent, each with its directory."""
 
 _UNSETTLED: dict[ApplyPhase, str] = {
-    "staging": "nothing is changed, but what lies beside the files could not be removed",
-    "changing": "the files are half changed and could not be put back",
-    "done": "the files are changed, but that could not be written down",
+    "staging": "nothing changed, but massgen couldn't remove its temporary files",
+    "changing": "the files are partly changed, and massgen couldn't restore them",
+    "done": "the files are changed, but massgen couldn't record that",
 }
 _IMMOVABLE = frozenset({errno.EXDEV, errno.EBUSY})
 _NAMED = 5
@@ -52,8 +52,8 @@ class ChangedMeanwhile(Exception):
     """A file is no longer what it was when the change was planned. `kept` as in `Settled`."""
 
     def __init__(self, path: str, kept: tuple[str, ...] = ()) -> None:
-        stay = f"; these stay as others have left them: {_paths_text(kept)}" if kept else ""
-        super().__init__(f"changed while this was being applied{stay}")
+        stay = f"; these stay as other programs have left them: {_paths_text(kept)}" if kept else ""
+        super().__init__(f"changed while massgen was applying the changes{stay}")
         self.path = path
 
 
@@ -111,7 +111,8 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
             raise ChangedMeanwhile(error.path, settled.kept) from error
         if settled.kept:
             raise Unsettled(
-                f"it was taken back, but these stay as others have left them: {_paths_text(settled.kept)}"
+                "massgen undid the changes, but these files stay as other programs have left them: "
+                f"{_paths_text(settled.kept)}"
             ) from error
         raise
     return settle(file, when_done)
@@ -163,7 +164,7 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
         return Settled(intent, file, lost=(missing.filename,)) if phase == "changing" else None
     except OSError as error:
         where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
-        message = f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})"
+        message = f"{_UNSETTLED[phase]}; the next `massgen apply` tries again ({error.strerror}{where})"
         raise Unsettled(message, tuple(part.root for part in intent.parts)) from error
     return Settled(intent, file, tuple(sorted(kept)))
 

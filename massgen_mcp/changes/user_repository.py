@@ -132,7 +132,7 @@ def copy_file(source: Path, target: Path, most: int) -> None:
     with os.fdopen(opened, "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise GitFailed(f"{source} is no regular file")
+            raise GitFailed(f"{source} isn't a regular file")
         if status.st_size > most:
             raise GitFailed(f"{source} is larger than {most // MIB} MiB")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -184,25 +184,26 @@ def not_there(output: str) -> Iterator[str]:
 
 
 TOOLCHAIN_CURE = (
-    "show the toolchain with `commands.readable` and say where it is with `commands.env` (as in RUSTUP_HOME, JAVA_HOME)"
+    "make the toolchain visible with `commands.readable`, and set its location with `commands.env` (such as "
+    "RUSTUP_HOME or JAVA_HOME)"
 )
 NETWORK_CURE = (
-    "let the tool work offline with what is on this machine (`commands.readable` for its cache, `commands.env` for its "
-    "offline setting), or name host:port in `commands.network`"
+    "let the tool work offline (`commands.readable` for its cache, `commands.env` for its offline setting), or "
+    "allow host:port in `commands.network`"
 )
 PERMISSION_CURE = (
-    "the sandbox does not allow it: show the path with `commands.readable`, or choose another `commands.sandbox`"
+    "the sandbox doesn't allow it: make the path visible with `commands.readable`, or choose another `commands.sandbox`"
 )
 IGNORED_CURE = (
-    "{} is in no copy, as git ignores it: let the check make it (as `npm run build && npm test` does), or name its "
-    "directory in `copy_ignored` of the context path"
+    "{} is missing in the copies because git ignores it: create it in the check (such as `npm run build && npm "
+    "test`), or name its directory in `copy_ignored` of the context path"
 )
 
 
 def _program_cure(program: str, directory: str | None) -> str:
     if directory is not None:
         return f"{program} is in {directory}: add that directory to `commands.readable`"
-    return f"install {program} where the sandbox sees it, or add its directory to `commands.readable`"
+    return f"install {program} where the sandbox can see it, or add its directory to `commands.readable`"
 
 
 def _writable_cure(output: str, place: int) -> str:
@@ -211,7 +212,7 @@ def _writable_cure(output: str, place: int) -> str:
     line = output[begin : (output.find("\n", place) + 1 or len(output) + 1) - 1]
     named = [match["path"] for match in _PATH.finditer(line)]
     ignored = next((part for path in named for part in path.split("/") if part in _IGNORED), None)
-    return f"name {ignored or 'the directory that it writes to'} in `copy_ignored` of the context path"
+    return f"add {ignored or 'the directory that it writes to'} to `copy_ignored` of the context path"
 
 
 _IGNORED = frozenset({"node_modules", ".venv", "venv", "target", "build", "dist", "vendor", ".gradle", ".tox", ".nox"})

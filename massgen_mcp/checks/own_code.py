@@ -83,10 +83,10 @@ def find_own_code(scripts: Iterable[str], names: Collection[str], read: Read) ->
         loaded = [one for one in _find_loaded(script, text, names) if one not in seen]
         own = {one for one in loaded if areas.get(one) not in (None, *product)}
         if outside := [one for one in loaded if one not in own and splitext(one)[1] in _CODE]:
-            unfollowed.append(f"{script} loads code as the answer has it: {', '.join(outside[:5])}")
+            unfollowed.append(f"{script} loads code that the answer may have changed: {', '.join(outside[:5])}")
         computed = _COMPUTED.get(_detect_kind(script, text))
         if computed is not None and computed.search(text):
-            unfollowed.append(f"{script} loads code by names that it computes")
+            unfollowed.append(f"{script} loads code by computed names")
         seen |= own
         found |= own
         pending += sorted(own)

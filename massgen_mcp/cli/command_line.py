@@ -48,7 +48,7 @@ _OF_OTHERS: Mapping[str, str] = MappingProxyType(
 )
 """Options that people know from other programs, and ours."""
 _IN_CONFIG = "set it in a config, under an agent's `backend`; `massgen init` creates a config"
-_PATHS = "name @path in the question, or in a config `context_paths: [{{path: ., permission: {}}}]`"
+_PATHS = "write @path in the question, or set `context_paths: [{{path: ., permission: {}}}]` in a config"
 _NO_OPTION: Mapping[str, str] = MappingProxyType(
     {
         "--api-key": "set keys in the environment: export OPENAI_API_KEY=...",
@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
                 option = dashed.lstrip("".join(_DASHES))
                 return f"{dashed} starts with a long dash; options start with two hyphens: --{option}"
             return f"put the question in quotation marks: {self.prog} {shlex.quote(' '.join(words))}"
-        return f"there is no place for {' '.join(rest)}" if rest else None
+        return f"unexpected arguments: {' '.join(rest)}" if rest else None
 
     def _instead(self, unknown: str, known: Sequence[str]) -> str:
         """What was meant by an option that there is not, as far as can be said."""

@@ -45,7 +45,7 @@ def load_entry(entry: EntryPoint) -> object:
     try:
         return entry.load()
     except Exception as error:
-        raise ValueError(f"{entry.name} of {where_from(entry)} cannot be loaded: {error!r}"[:500]) from error
+        raise ValueError(f"cannot load {entry.name} of {where_from(entry)}: {error!r}"[:500]) from error
 
 
 @cache

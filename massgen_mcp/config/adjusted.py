@@ -60,7 +60,9 @@ def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
     if not paths:
         return config
     if not config.orchestrator.enable_filesystem:
-        raise MassgenError("invalid_arguments", "context_paths: the config says enable_filesystem: false")
+        raise MassgenError(
+            "invalid_arguments", "context_paths need file tools, but the config sets enable_filesystem: false"
+        )
     given = {normpath(one.path): one for one in paths}
     own = tuple(_widened(one, given.get(normpath(one.path))) for one in config.orchestrator.context_paths)
     known = {normpath(one.path) for one in own}
@@ -104,7 +106,7 @@ def without_scripts(config: Config) -> Config:
 def without_files(config: Config) -> Config:
     """The config for agents without workspaces. Raises `MassgenError` invalid_arguments if they are given paths."""
     if config.orchestrator.context_paths:
-        raise MassgenError("invalid_arguments", "context_paths are files; leave enable_filesystem=False out")
+        raise MassgenError("invalid_arguments", "context_paths need file tools; leave enable_filesystem=False out")
     off = {"task_planning_filesystem_mode": False, "enable_memory_filesystem_mode": False}
     coordination = config.orchestrator.coordination.model_copy(update=off)
     return _with_orchestrator(config, coordination=coordination, enable_filesystem=False)
@@ -176,4 +178,4 @@ def _sampled(backend: HttpBackendConfig, sampling: Mapping[str, Any]) -> HttpBac
     try:
         return type(backend).model_validate({**backend.model_dump(), **sampling})
     except ValueError as error:
-        raise MassgenError("invalid_arguments", f"{', '.join(sampling)}: not a value that models take") from error
+        raise MassgenError("invalid_arguments", f"{', '.join(sampling)}: not a valid value for models") from error

@@ -20,10 +20,10 @@ _NEEDLESS_OF_CODE = ("use_docker", "last_n_messages")
 _NEEDLESS_OF_PATTERN = ("exclude_transit_message", "summary_method")
 _LOCAL = "LocalCommandLineCodeExecutor"
 
-_FALLBACKS = "expected one model; for a choice of models name several agents"
+_FALLBACKS = "expected one model; to use several models, list several agents"
 _ELSEWHERE = (
     f"code runs in the sandbox of the team's commands; write executor: {{type: {_LOCAL}}}, and for a container "
-    "orchestrator.commands: {sandbox: docker}"
+    "also orchestrator.commands: {sandbox: docker}"
 )
 _USER_MESSAGE = "You act for the group whose talk you read."
 """Default instructions of who acts for a group."""

@@ -72,15 +72,15 @@ def build_config(
 def path_entries(paths: Paths) -> list[dict[str, Any]]:
     """Context paths as a config holds them; one that is only text may be written to."""
     if isinstance(paths, str):
-        raise MassgenError("config_invalid", f"context_paths is a list of paths; write [{paths[:200]!a}]")
+        raise MassgenError("config_invalid", f"context_paths must be a list of paths; write [{paths[:200]!a}]")
     return [{"path": path, "permission": "write"} if isinstance(path, str) else dict(path) for path in paths]
 
 
 def _one_or_many(name: str, one: str | None, many: Sequence[str] | None) -> list[str]:
     if isinstance(many, str):
-        raise MassgenError("config_invalid", f"{name}s is a list; write {name}={many[:200]!a} or {name}s=[...]")
+        raise MassgenError("config_invalid", f"{name}s must be a list; write {name}={many[:200]!a} or {name}s=[...]")
     if one is not None and many:
-        raise MassgenError("config_invalid", f"name {name} or {name}s, not both")
+        raise MassgenError("config_invalid", f"pass {name} or {name}s, not both")
     return [one] if one is not None else list(many or ())
 
 
@@ -88,11 +88,16 @@ def _provider_models(num_agents: int, models: list[str], backends: list[str]) ->
     """Provider and model of every agent."""
     named = max(len(models), len(backends))
     if not 1 <= num_agents <= MAX_AGENTS:
-        raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {num_agents}")
+        raise MassgenError("config_invalid", f"a team needs 1 to {MAX_AGENTS} agents, not {num_agents}")
     if num_agents < named:
-        raise MassgenError("config_invalid", f"{named} models or backends are too many for {num_agents} agents")
+        raise MassgenError(
+            "config_invalid", f"{named} models or backends are too many for {num_agents} agents; name fewer"
+        )
     if len(models) > 1 and len(backends) > 1 and len(models) != len(backends):
-        raise MassgenError("config_invalid", f"{len(models)} models and {len(backends)} backends; name one per agent")
+        raise MassgenError(
+            "config_invalid",
+            f"{len(models)} models and {len(backends)} backends don't match; name one of each per agent",
+        )
     return [_choice(models, backends, place) for place in range(num_agents)]
 
 
@@ -105,7 +110,7 @@ def _choice(models: list[str], backends: list[str], place: int) -> tuple[str, st
     if model is None:
         strong = DEFAULT_MODEL if row.type == "openai" else row.strong_model
         if strong is None:
-            raise MassgenError("config_invalid", f"backend {row.type}: name a model as well")
+            raise MassgenError("config_invalid", f"backend {row.type}: also name a model")
         return row.type, strong
     prefix, slash, rest = model.partition("/")
     return row.type, rest if slash and prefix in (row.type, *row.aliases) else model

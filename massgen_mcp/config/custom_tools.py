@@ -20,8 +20,8 @@ EXAMPLE = str(Path(__file__).parent / "massgen" / "example_tools.py")
 MASSGEN_MEDIA = "_multimodal_tools"
 """The directory of MassGen's functions for pictures, sound, video and documents."""
 NO_MEDIA = (
-    "path: MassGen's media functions ask a model, and functions run in the sandbox, without keys and network; leave "
-    "them out"
+    "path: MassGen's media functions call a model, but functions run in the sandbox, without keys and network; "
+    "leave them out"
 )
 _PLAIN: Mapping[str, Any] = {
     "str": str,
@@ -62,12 +62,12 @@ def described(path: str, name: str) -> Function:
             source = file.read(MAX_SOURCE + 1).decode()
         tree = ast.parse(source)
     except (OSError, ValueError, SyntaxError, RecursionError) as error:
-        raise ValueError(f"{path} is no Python that can be read: {error}"[:500]) from error
+        raise ValueError(f"{path} isn't valid Python: {error}"[:500]) from error
     if len(source) > MAX_SOURCE:
         raise ValueError(f"{path} is longer than {MAX_SOURCE:,} characters")
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     if (found := functions.get(name)) is None:
-        raise ValueError(f"{path} has no function {name!a}; it has {', '.join(functions) or 'none'}"[:500])
+        raise ValueError(f"{path} has no function {name!a}; its functions: {', '.join(functions) or 'none'}"[:500])
     about, _, rest = (ast.get_docstring(found) or name).partition("\n\n")
     meanings = dict(_meanings_of_arguments(rest))
     given = found.args
@@ -159,7 +159,7 @@ def _entries(entry: dict[str, Plain], existing: Callable[[str], str | None]) -> 
         name = str(names[at] if at < len(names) else named)
         file, function = (existing(str(path)), str(named)) if path is not None else _installed(str(named))
         if file is None:
-            raise ValueError(f"path: {str(path)[:200]!a}: no such file, or it may not be read")
+            raise ValueError(f"path: {str(path)[:200]!a}: file not found or not readable")
         described(file, function)
         about: dict[str, Plain] = {"description": abouts[at]} if at < len(abouts) and abouts[at] else {}
         preset: dict[str, Plain] = {"preset_args": presets[at]} if at < len(presets) and presets[at] else {}
@@ -180,4 +180,4 @@ def _installed(name: str) -> tuple[str, str]:
         described(EXAMPLE, name)
         return EXAMPLE, name
     others = ", ".join(installed(TOOLS)) or "none"
-    raise ValueError(f"no tool {name[:80]!a} is installed ({others}); name its file as path: FILE.py")
+    raise ValueError(f"there is no installed tool {name[:80]!a} ({others}); name its file under path: FILE.py")

@@ -108,7 +108,7 @@ def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
     team = [clis[place % len(clis)] for place in range(count)]
     ids = name_agents(cli.name for cli in team)
     agents = tuple(AgentSettings(id=agent, backend=cli.config) for agent, cli in zip(ids, team, strict=True))
-    description = f"default team of the agent CLIs that are installed here, with your own logins: {names}"
+    description = f"default team from the installed agent CLIs, with your own logins: {names}"
     if len(clis) < count:
         description += f", {_count_views(count, len(clis))}"
     return DefaultTeam(Config(agents=agents), "clis", description)
@@ -122,11 +122,11 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
             return None
         case [one]:
             config = config_from_models([one], num_agents=AGENTS)
-            description = f"default team of the key that is set: {one} from {AGENTS} views"
+            description = f"default team for your key: {one} from {AGENTS} perspectives"
         case _:
             count = max(AGENTS, len(reachable))
             config = config_from_models(reachable, num_agents=count)
-            description = "default team of the keys that are set"
+            description = "default team for your keys"
             if len(reachable) < count:
                 description += f": {', '.join(reachable)}, {_count_views(count, len(reachable))}"
     return DefaultTeam(config, "keys", description)
@@ -163,7 +163,7 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         for agent, name in zip(name_agents(names), names, strict=True)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
-    description = f"default team: {server.type} at {server.place} ({asked}); no key of a provider is set"
+    description = f"default team: {server.type} at {server.place} ({asked}), since no provider's key is set"
     return DefaultTeam(Config(agents=agents), "server", description)
 
 
@@ -224,7 +224,7 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
 def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis: Sequence[OwnCli]) -> MassgenError:
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
-    none = f"no model server answers at {asked}"
+    none = f"no model server responds at {asked}"
     if unfit is not None:
         none = f"the models of {asked} are too small or do not fit into memory"
     ways = [f"set {' or '.join(keys_of_default_teams())}"]
@@ -255,7 +255,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
         raise MassgenError("config_invalid", "name at least one model, such as openai/MODEL")
     size = len(models) if num_agents is None else num_agents
     if not 1 <= size <= MAX_AGENTS:
-        raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {size}")
+        raise MassgenError("config_invalid", f"a team needs 1 to {MAX_AGENTS} agents, not {size}")
     if size < len(models):
         raise MassgenError("config_invalid", f"{len(models)} models are too many for {size} agents; name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(size)]
@@ -271,7 +271,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
 def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
     """The backend that asks `model` at `provider` (a name of the provider table, or `scripted`)."""
     if not 1 <= len(model) <= MAX_MODEL_NAME or not model.isprintable():
-        message = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
+        message = f"a model name has 1 to {MAX_MODEL_NAME} characters, without line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
     agent_type = find_type(provider)
@@ -281,7 +281,7 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         return BACKENDS.validate_python(data)
     except ValidationError as error:
         wrong = agent_type.misnamed and f"{show_name(model)}: {agent_type.misnamed}"
-        raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a usable address") from error
+        raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a valid address") from error
 
 
 def _agent_settings(agent: str, provider: str, model: str, base_url: str | None) -> AgentSettings:

@@ -18,16 +18,16 @@ from massgen_mcp.config.yaml_reader import Place, show_key
 from massgen_mcp.nearest import nearest
 
 _BY_KEY = {
-    "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
+    "api_key_env": "expected the NAME of an environment variable in capitals, never the key itself",
     "api_version": "expected v1, or a version such as 2024-10-21",
     "base_url": "expected an http:// or https:// address without spaces, credentials, ? or #: http://localhost:8000/v1",
-    "deployment": "expected letters, digits, '_', '.' or '-', at most 64",
+    "deployment": "expected at most 64 letters, digits, '_', '.' or '-'",
     "endpoint": "expected an http:// or https:// address without spaces, credentials, ? or #",
-    "id": "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit; "
-    "quotation marks are ' or \"",
+    "id": "expected at most 64 letters, digits, '_', '.' or '-', starting with a letter or digit; use the "
+    "quotation marks ' or \"",
 }
 _BY_TYPE = {
-    "missing": "required key is missing",
+    "missing": "a required key is missing",
     "string_type": "expected text",
     "bool_type": "expected true or false",
     "int_type": "expected a whole number",
@@ -64,7 +64,7 @@ _SECTIONS: Mapping[str, Place] = {
     "orchestrator.coordination": ("orchestrator", "coordination"),
     "timeout_settings": ("timeout_settings",),
     "budget": ("budget",),
-    "an entry of agents": ("agents", 0),
+    "an entry under agents": ("agents", 0),
     "backend of an agent": ("agents", 0, "backend", "openai"),
 }
 """Where keys stand that people write elsewhere: words, and a location as of pydantic."""
@@ -106,7 +106,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
             case "extra_forbidden":
                 found.append(Problem(seen.place, _unknown_key(seen)))
             case "union_tag_not_found":
-                missing = f"required key is missing; one of: {', '.join(sorted(seen.kinds.keys() - {ADAPTER}))}"
+                missing = f"a required key is missing; add one of: {', '.join(sorted(seen.kinds.keys() - {ADAPTER}))}"
                 found.append(Problem((*seen.place, "type"), missing))
             case "union_tag_invalid":
                 found.append(Problem((*seen.place, "type"), _unknown_type(str(context.get("tag", "")), seen.kinds)))
@@ -162,7 +162,7 @@ def _unknown_key(seen: _Seen) -> str:
     if seen.owner is Config:
         known = sorted([*known, *_ALSO_AT_THE_TOP])
     elif key in Config.model_fields:
-        return "unknown key; it belongs at the top of the config"
+        return "unknown key here; move it to the top level of the config"
     if "backend" not in seen.place and nearest(key, known, cutoff=_ALIKE) is None:
         for words, place in _SECTIONS.items():
             there = _follow((*place, key)).owner
@@ -186,12 +186,12 @@ def _expectation(kind: str, message: str, context: Mapping[str, object], place: 
     if kind == "literal_error":
         return f"expected {context.get('expected')}"
     if kind == "string_pattern_mismatch":
-        return _BY_KEY.get(str(place[-1]), "not in the expected form")
+        return _BY_KEY.get(str(place[-1]), "it has an unexpected format")
     if kind in ("too_short", "too_long"):
         bound = (
             f"at least {context.get('min_length')}" if kind == "too_short" else f"at most {context.get('max_length')}"
         )
-        return f"expected {bound} of them, there are {context.get('actual_length')}"
+        return f"expected {bound}, found {context.get('actual_length')}"
     expected = _BY_TYPE.get(kind) or message.replace("Input should be", "expected").replace("String should", "should")
     form = _FORMS.get(next((part for part in reversed(place) if isinstance(part, str)), ""))
     return f"{expected}, such as {form if isinstance(place[-1], str) else form.strip('[]')}" if form else expected

@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET = re.compile(r"(API|SECRET|ACCESS|AUTH|PRIVATE)[_-]?KEY$|TOKEN$|SECRET$|PASSWORD$|PASSWD$", re.IGNORECASE)
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
-REMEDY = "Set it again, to the key alone"
+REMEDY = "Set it to only the key"
 
 _PLACEHOLDER = re.compile(r"<.*>|.*\.\.\.|your[-_ ].*|.*[-_ ](?:here|goes[-_ ]here)|changeme|todo", re.IGNORECASE)
 """What documents write in the place of a key."""
@@ -31,7 +31,7 @@ def read_key(environ: Mapping[str, str], variable: str) -> str | None:
     library that cannot send it.
     """
     if fault := key_fault(environ, variable):
-        raise MassgenError("config_invalid", f"{variable} holds no usable key: {fault}. {REMEDY}")
+        raise MassgenError("config_invalid", f"{variable} doesn't contain a usable key: {fault}. {REMEDY}")
     return environ.get(variable, "").strip() or None
 
 
@@ -39,13 +39,13 @@ def key_fault(environ: Mapping[str, str], variable: str) -> str | None:
     """Why what is in this variable cannot be a key, without its value; None where it can, or where nothing is."""
     value = environ.get(variable, "").strip()
     if "\n" in value or "\r" in value:
-        return "there is a line break in it"
+        return "it contains a line break"
     if any(character.isspace() for character in value):
-        return "there is white space in it"
+        return "it contains white space"
     if not (value.isascii() and value.isprintable()):
-        return "there is a character in it that is not printable ASCII"
+        return "it contains a character that isn't printable ASCII"
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'`":
-        return "there are quotation marks around it"
+        return "it has quotation marks around it"
     if _PLACEHOLDER.fullmatch(value):
         return "it is a placeholder"
     return None
@@ -62,13 +62,14 @@ def check_address(environ: Mapping[str, str], variable: str) -> None:
     if holds_credentials(address):
         raise MassgenError(
             "config_invalid",
-            f"{variable}: an address must not hold a user name, a password or a key, since addresses are shown and "
-            "kept. Put the key into its own variable; a password for an HTTP proxy belongs into HTTPS_PROXY",
+            f"{variable}: an address must not contain a user name, password or key, since massgen shows and "
+            "stores addresses. Put the key into its own variable, and a password for an HTTP proxy into "
+            "HTTPS_PROXY",
         )
     if address and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
         raise MassgenError(
             "config_invalid",
-            f"{variable} holds no address: one begins with http:// or https:// and has no ? or #, such as "
+            f"{variable} isn't an address; it must start with http:// or https:// and have no ? or #, such as "
             "https://host:8000/v1",
         )
 

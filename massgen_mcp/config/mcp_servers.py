@@ -24,7 +24,7 @@ def _by_name(servers: list[Plain], place: Place, problems: list[Problem]) -> Pla
     for number, server in enumerate(servers):
         name = server.get("name") if isinstance(server, dict) else None
         if not isinstance(server, dict) or not isinstance(name, str):
-            problems.append(Problem((*place, number), "expected a mapping with a name"))
+            problems.append(Problem((*place, number), "expected a mapping with a `name`"))
         elif name in found:
             problems.append(Problem((*place, number, "name"), "another server has the same name"))
         else:
@@ -43,7 +43,7 @@ def _shaped(server: Plain, place: Place, problems: list[Problem]) -> Plain:
         kind = "streamable_http" if "url" in plain and "command" not in plain else "stdio"
     plain["type"] = _TRANSPORTS.get(kind, kind) if isinstance(kind, str) else kind
     problems += [
-        Problem((*place, key), "${NAME} has a meaning in env and headers only; write the value itself")
+        Problem((*place, key), "${NAME} only works in env and headers; write the value itself")
         for key, value in plain.items()
         if key not in _WITH_VARIABLES and variables_in(_texts(value))
     ]

@@ -89,7 +89,9 @@ def shape(
     exist.
     """
     if not isinstance(data, dict):
-        return Shaped({}, [Problem((), "expected a mapping with the key 'agents'; `massgen --init` writes one")])
+        return Shaped(
+            {}, [Problem((), "expected a mapping with the key `agents`; create a config with `massgen init`")]
+        )
     shaped = Shaped(dict(data), base_dir=base_dir)
     _unite_agents(shaped)
     _take_adapters(shaped)
@@ -116,7 +118,7 @@ def _unite_agents(shaped: Shaped) -> None:
         if "agents" in data:
             shaped.problems.append(Problem(("agent",), "write 'agent' or 'agents', not both"))
         elif isinstance(agent, list):
-            shaped.problems.append(Problem(("agent",), "this is a list; did you mean 'agents'?"))
+            shaped.problems.append(Problem(("agent",), "this is a list; did you mean `agents`?"))
             data["agents"] = agent
         else:
             shaped.single = True
@@ -169,7 +171,7 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped, environ: Mapping[st
                 if key == "commands" and under is True and key in named:
                     continue  # what the agent says of its commands says more
                 if key in named:
-                    shaped.problems.append(Problem((*place, key), "written twice for this agent; leave one out"))
+                    shaped.problems.append(Problem((*place, key), "listed twice for this agent; leave one out"))
                 named[key] = under
                 shaped.moved[("agents", number, key)] = ("agents", number, "backend", key)
         if "custom_tools" in named:
@@ -194,9 +196,11 @@ def _without_places(
         if real is not None and Path(real).is_dir():
             shaped.worked_on.append(real)
         else:
-            shaped.problems.append(Problem((*place, "cwd"), "no such directory, or it may not be read"))
+            shaped.problems.append(Problem((*place, "cwd"), "directory not found or not readable"))
         return plain
-    message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
+    message = (
+        "expected a relative name; an agent works in its run's directory. To give it files, list them in context_paths"
+    )
     shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
     return plain
 
@@ -226,7 +230,7 @@ def _is_place_within(name: Plain) -> bool:
 def _without_storage(orchestrator: dict[str, Plain], shaped: Shaped) -> dict[str, Plain]:
     for key in STORAGE_KEYS:
         if key in orchestrator and not _is_place_within(orchestrator[key]):
-            message = "expected a relative name; snapshots are kept in the run's own tree"
+            message = "expected a relative name; massgen keeps snapshots in the run's directory"
             shaped.problems.append(Problem(("orchestrator", key), message))
     return {key: value for key, value in orchestrator.items() if key not in STORAGE_KEYS}
 
@@ -265,7 +269,7 @@ def _with_named_key(settings: dict[str, Plain], place: Place, shaped: Shaped) ->
     key = plain.pop("api_key")
     variable = _VARIABLE.fullmatch(key) if isinstance(key, str) else None
     if variable is None:
-        message = "write api_key_env: NAME; keys never belong in a file"
+        message = "write api_key_env: NAME; never put a key into a file"
         shaped.problems.append(Problem((*place, "api_key"), message))
     elif "api_key_env" in plain:
         shaped.problems.append(Problem((*place, "api_key"), "write 'api_key' or 'api_key_env', not both"))
@@ -282,7 +286,7 @@ def _check_distinct(agents: Plain, shaped: Shaped) -> None:
         if not isinstance(agent_id, str):
             continue
         if agent_id in first:
-            message = f"agent ids must be distinct; agents[{first[agent_id]}] has the same"
+            message = f"agent ids must be unique; agents[{first[agent_id]}] has the same id"
             shaped.problems.append(Problem(("agents", number, "id"), message))
         first.setdefault(agent_id, number)
 
@@ -324,7 +328,7 @@ def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -
         real = _existing(named, environ, base_dir)
         if real is None:
             at = shaped.as_written((*place, "commands", "image_archive"))
-            shaped.problems.append(Problem(at, "no such file or directory, or it may not be read"))
+            shaped.problems.append(Problem(at, "file or directory not found or not readable"))
         holder["commands"] = {**commands, "image_archive": real or named}
 
 
@@ -337,7 +341,7 @@ def _context_paths(entries: list[Plain], shaped: Shaped, environ: Mapping[str, s
             continue
         real = _existing(path, environ, base_dir)
         if real is None:
-            message = f"no such file or directory, or it may not be read: {show_name(path)}{_beside(base_dir / path)}"
+            message = f"file or directory not found or not readable: {show_name(path)}{_beside(base_dir / path)}"
             shaped.problems.append(Problem(("orchestrator", "context_paths", number, "path"), message))
         found.append({**entry, "path": real or path})
     return found
@@ -353,7 +357,7 @@ def _with_skills(
     real = _existing(named or DEFAULT_SKILLS, environ, base_dir)
     if real is None and named and PurePath(named) != PurePath(DEFAULT_SKILLS):
         place = ("orchestrator", "coordination", "skills_directory")
-        shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
+        shaped.problems.append(Problem(place, "directory not found or not readable"))
     directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)
     return {**coordination, "skills_directory": directory}
 

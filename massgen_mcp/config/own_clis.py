@@ -31,7 +31,7 @@ class OwnCli:
 
     def __str__(self) -> str:
         named = " ".join(filter(None, (self.name, version_of(self.program))))
-        logins = [*(["your own login is there"] if self.login else []), *(f"{key} is set" for key in self.keys)]
+        logins = [*(["you are logged in"] if self.login else []), *(f"{key} is set" for key in self.keys)]
         return f"{named} ({', '.join(logins) or 'no login'}; {self.place})"
 
     @property

@@ -107,7 +107,7 @@ def _as_in_files(schema: dict[str, Any], parts: dict[str, Any]) -> None:
             _with_aliases(cast("dict[str, Any]", backend["properties"]["type"]), aliases)
     for part in parts.values():
         part["required"] = [name for name in part.get("required", ()) if name not in FILLED_IN]
-    one = {"$ref": f"#/$defs/{AgentSettings.__name__}", "description": "A team of one, in place of `agents`."}
+    one = {"$ref": f"#/$defs/{AgentSettings.__name__}", "description": "A team of one agent, instead of `agents`."}
     schema["properties"]["agent"] = one
     schema["required"] = []
     schema["oneOf"] = [{"required": ["agents"]}, {"required": ["agent"]}]

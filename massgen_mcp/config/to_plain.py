@@ -34,7 +34,7 @@ class _Copying:
     def copy(self, value: object, place: Place) -> Plain:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise NotPlainError((), f"a config has at most {MAX_NODES:,} values")
+            raise NotPlainError((), f"a config can have at most {MAX_NODES:,} values")
         match value:
             case None | bool():
                 return value
@@ -54,7 +54,7 @@ class _Copying:
 
     def _container(self, value: Mapping[object, object] | list[object] | tuple[object, ...], place: Place) -> Plain:
         if len(place) >= MAX_DEPTH:
-            raise NotPlainError((), f"nested deeper than {MAX_DEPTH} levels")
+            raise NotPlainError((), f"nested more than {MAX_DEPTH} levels deep")
         if not isinstance(value, Mapping):
             return [self.copy(item, (*place, number)) for number, item in enumerate(value)]
         copied: dict[str, Plain] = {}
@@ -67,7 +67,7 @@ class _Copying:
     def _text(self, text: str, place: Place) -> str:
         self._characters += len(text)
         if self._characters > MAX_BYTES:
-            raise NotPlainError((), f"a config has at most {MAX_BYTES // 1024} KiB")
+            raise NotPlainError((), f"a config can have at most {MAX_BYTES // 1024} KiB")
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -78,7 +78,7 @@ class _Copying:
 def _plain_number(value: float, place: Place) -> int | float:
     if isinstance(value, int):
         if abs(value) >= 10**MAX_DIGITS:
-            raise NotPlainError(place, f"a number has at most {MAX_DIGITS} digits")
+            raise NotPlainError(place, f"a number can have at most {MAX_DIGITS} digits")
         return int(value)
     if not math.isfinite(value):
         raise NotPlainError(place, "expected a finite number")

@@ -72,19 +72,19 @@ def show_key(key: str) -> str:
     return key if re.fullmatch(r"[\w.-]{1,60}", key, re.ASCII) else ascii(key[:60])
 
 
-_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 _HINTS = {
-    "cannot start any token": "indent with spaces, not with tabs, and quote a text that begins with a sign",
-    "mapping values are not allowed": "quote a text that has a colon in it",
-    "expected '-' indicator": "the entries of a list begin in one column",
-    "expected <block end>": "what belongs together begins in one column",
-    "expected key": "the keys of a mapping begin in one column",
-    "expected ',' or": "close what [ or { opens",
-    "expected node content": "close what [ or { opens, and put a value between two commas",
-    "expected ':'": "after a key comes a colon and a space",
+    "cannot start any token": "indent with spaces, not tabs, and quote text that starts with a special character",
+    "mapping values are not allowed": "quote text that contains a colon",
+    "expected '-' indicator": "start all entries of a list in the same column",
+    "expected <block end>": "start keys or entries that belong together in the same column",
+    "expected key": "start all keys of a mapping in the same column",
+    "expected ',' or": "close each [ or {",
+    "expected node content": "close each [ or {, and put a value between two commas",
+    "expected ':'": "put a colon and a space after each key",
     "unexpected end of stream": "close the quotation mark",
-    "expected <document start>": "a config is YAML: after each key a colon and a space",
+    "expected <document start>": "a config is YAML: put a colon and a space after each key",
 }
 """What helps, by a part of the parser's words."""
 
@@ -98,7 +98,7 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
 def _checked_text(text: str | bytes, reader: "_Reader") -> str:
     """The text without its byte order mark; refused when it is too long or holds what no text file holds."""
     if len(text) > MAX_BYTES:
-        reader.refuse(1, f"a config has at most {MAX_BYTES // 1024} KiB")
+        reader.refuse(1, f"a config can have at most {MAX_BYTES // 1024} KiB")
     try:
         encoded = text if isinstance(text, bytes) else text.encode()
         decoded = encoded.decode()
@@ -107,13 +107,13 @@ def _checked_text(text: str | bytes, reader: "_Reader") -> str:
         newlines = before.count(b"\n") if isinstance(before, bytes) else before.count("\n")
         reader.refuse(newlines + 1, "not UTF-8 text; save the file as UTF-8")
     if len(encoded) > MAX_BYTES:
-        reader.refuse(1, f"a config has at most {MAX_BYTES // 1024} KiB")
+        reader.refuse(1, f"a config can have at most {MAX_BYTES // 1024} KiB")
     decoded = decoded.removeprefix("\ufeff")
     if found := re.search("^ *\xa0", decoded, re.MULTILINE):
-        reader.refuse(decoded.count("\n", 0, found.start()) + 1, "a no-break space; indent with plain spaces")
+        reader.refuse(decoded.count("\n", 0, found.start()) + 1, "a non-breaking space; indent with normal spaces")
     if found := _FORBIDDEN.search(decoded):
         what = "a NUL character" if found.group() == "\0" else "a control character"
-        reader.refuse(decoded.count("\n", 0, found.start()) + 1, f"{what} does not belong in a config")
+        reader.refuse(decoded.count("\n", 0, found.start()) + 1, f"{what} isn't allowed in a config")
     return decoded
 
 
@@ -153,13 +153,13 @@ class _Reader:
         line = cast("int", event.start_mark.line) + 1
         match event:
             case yaml.AliasEvent():
-                self.refuse(line, "aliases (*name) are not supported; write the value out")
+                self.refuse(line, "aliases (*name) aren't supported; repeat the value instead")
             case yaml.NodeEvent():
                 self._take_node(event, line)
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 self._open.pop()
             case yaml.DocumentStartEvent() if self._ended is not None:
-                self.refuse(self._ended, "a config is one document; remove the second one (---)")
+                self.refuse(self._ended, "a config must be one document; remove the second one (---)")
             case yaml.DocumentEndEvent():
                 self._ended = line
             case _:
@@ -168,11 +168,11 @@ class _Reader:
     def _take_node(self, event: yaml.NodeEvent, line: int) -> None:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            self.refuse(line, f"a config has at most {MAX_NODES:,} values")
+            self.refuse(line, f"a config can have at most {MAX_NODES:,} values")
         if event.anchor is not None:
-            self.refuse(line, "anchors (&name) are not supported; write the value out where it is needed")
+            self.refuse(line, "anchors (&name) aren't supported; repeat the value instead")
         if getattr(event, "tag", None) is not None:
-            self.refuse(line, "tags (!name) are not supported; quote a value that shall be text")
+            self.refuse(line, "tags (!name) aren't supported; quote the value if it is text")
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.container, dict) and top.key is None:
             self._take_key(top, top.container, event, line)
@@ -186,7 +186,7 @@ class _Reader:
         if not isinstance(key, str):
             self.refuse(line, "a key must be text; quote it")
         if key == "<<" and _is_plain(event):
-            self.refuse(line, "merge keys (<<) are not supported; write the keys out")
+            self.refuse(line, "merge keys (<<) aren't supported; repeat the keys instead")
         if key in mapping:
             first = self.lines[(*top.place, key)]
             self.refuse(line, f"duplicate key {show_key(key)}; it is already on line {first}")
@@ -226,7 +226,7 @@ class _Reader:
             return _BOOLEANS[text]
         if _INTEGER.fullmatch(text):
             if len(text) > MAX_DIGITS:
-                self.refuse(line, f"a number has at most {MAX_DIGITS} digits; quote it if it is text")
+                self.refuse(line, f"a number can have at most {MAX_DIGITS} digits; quote it if it is text")
             return int(text, 0)
         if _FLOAT.fullmatch(text):
             number = float(text)

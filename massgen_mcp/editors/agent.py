@@ -108,7 +108,7 @@ class EditorAgent(JsonRpcConnection):
             self._tasks.start_soon(self._beside, session.turn.cancel)
 
     async def misheard(self) -> None:
-        await self.reply(None, {"error": {"code": NOT_JSON, "message": "a line is not JSON"}})
+        await self.reply(None, {"error": {"code": NOT_JSON, "message": "a line isn't JSON"}})
 
     async def _answer_request(self, number: object, method: str, params: Mapping[str, Any]) -> None:
         try:
@@ -140,7 +140,7 @@ class EditorAgent(JsonRpcConnection):
         except ConnectionBroken:
             pass
         except Exception as error:  # as above
-            logger.warning("a run cannot be followed or cancelled: %s", error, exc_info=error)
+            logger.warning("cannot follow or cancel a run: %s", error, exc_info=error)
 
     # -- what an editor asks for --------------------------------------------------------------------------------------
 
@@ -164,20 +164,20 @@ class EditorAgent(JsonRpcConnection):
             case "session/set_config_option", {"sessionId": str(session_id), "configId": str(name), "value": value}:
                 return self._set(self._session(session_id), name, value)
             case _ if method in METHODS:
-                raise RefusedRequest(INVALID_PARAMS, f"{method}: parameters are missing, or of another type")
+                raise RefusedRequest(INVALID_PARAMS, f"{method}: parameters are missing or have the wrong type")
             case _:
                 raise RefusedRequest(UNKNOWN_METHOD, f"{preview(method, TITLE_CHARACTERS)} is not supported")
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id in self._sessions:
             return self._sessions[session_id]
-        raise RefusedRequest(INVALID_PARAMS, f"there is no session {preview(session_id, TITLE_CHARACTERS)!r} here")
+        raise RefusedRequest(INVALID_PARAMS, f"session {preview(session_id, TITLE_CHARACTERS)!r} not found here")
 
     async def _opened_session(self, session_id: str, cwd: str) -> EditorSession:
         path = Path(cwd)
         if not path.is_absolute() or not await anyio.to_thread.run_sync(path.is_dir):
             raise RefusedRequest(
-                INVALID_PARAMS, f"cwd: {preview(cwd, TITLE_CHARACTERS)!r} is no directory, or not absolute"
+                INVALID_PARAMS, f"cwd: {preview(cwd, TITLE_CHARACTERS)!r} isn't a directory, or isn't an absolute path"
             )
         known = await anyio.to_thread.run_sync(teams, self._environ)
         return self._sessions.setdefault(session_id, EditorSession(session_id, path, known))
@@ -236,7 +236,7 @@ class EditorAgent(JsonRpcConnection):
 
     async def _prompted(self, session: EditorSession, blocks: Sequence[object]) -> dict[str, Any]:
         if session.turn is not None:
-            message = "session_busy: a run of this session goes on; cancel it, or wait for its end"
+            message = "session_busy: a run of this session is active; cancel it, or wait until it ends"
             raise RefusedRequest(INVALID_REQUEST, message)
         question = question_of(blocks, session.cwd)
         session.turn = turn = self._turn(session)

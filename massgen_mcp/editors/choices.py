@@ -24,14 +24,14 @@ class Choice:
 
 
 MODES: Sequence[Choice] = (
-    Choice(CODE, "Code", "The team works on copies of the project; you are asked before anything is applied."),
-    Choice(ASK, "Ask", "The team reads the project and changes nothing."),
+    Choice(CODE, "Code", "The team works on copies of the project. massgen asks before it applies anything."),
+    Choice(ASK, "Ask", "The team reads the project without changing it."),
 )
 
 
 def teams(environ: Mapping[str, str]) -> list[Choice]:
     """Those that can be asked now: the user's own and the packaged ones of which nothing is missing. Blocks."""
-    what = "The project's config, else your own, else the models whose keys are set."
+    what = "The project's config, your own config, or the models whose keys are set."
     return [Choice(DEFAULT, "Default team", what), *_own(environ), *_packaged(environ)]
 
 

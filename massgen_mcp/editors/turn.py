@@ -39,10 +39,12 @@ STATUS = ("in_progress", "pending")
 APPLY, GO_ON, LEAVE = "apply", "go_on", "leave"
 OFFERS = {
     APPLY: ("Apply", "allow_once"),
-    GO_ON: ("Not yet: the next prompt goes on with it", "reject_once"),
-    LEAVE: ("Leave my files as they are", "reject_once"),
+    GO_ON: ("Not yet: the next prompt continues from it", "reject_once"),
+    LEAVE: ("Leave my files unchanged", "reject_once"),
 }
-WAYS = Ways("Allow it in the editor.", "Prompt again, or bring it in by hand: `massgen result --view diff` shows it.")
+WAYS = Ways(
+    "Allow it in the editor.", "Prompt again, or apply the changes by hand: `massgen result --view diff` shows them."
+)
 
 
 class Turn:
@@ -86,10 +88,10 @@ class Turn:
             await self._offer(view)
         elif asked is not None:
             who = name_of(view.snapshot, asked.agent) if asked.agent else "The team"
-            await self.say(f"{who} asks: {asked.text}\n\nYour next message answers.")
+            await self.say(f"{who} asks: {asked.text}\n\nYour next message is the answer.")
         else:
             advice = "" if view.row.moved else f" `massgen resume {run_id}` continues it."
-            await self.say(f"The run stands still: {reason_of(view)}.{advice}")
+            await self.say(f"The run is waiting: {reason_of(view)}.{advice}")
 
     async def ended(self, view: RunView) -> None:
         """The answer, and how it came about."""
@@ -135,7 +137,7 @@ class Turn:
     async def _budget(self, view: RunView, asked: InputRequired) -> Decision:
         more = 2 * (view.max_usd or 0.0)
         decisions = {
-            "raise": ((f"Go on with {more:g} US dollars", "allow_once"), Decision("raise_budget", value=more)),
+            "raise": ((f"Continue with {more:g} US dollars", "allow_once"), Decision("raise_budget", value=more)),
             "finish": (("Decide with the answers that there are", "allow_once"), Decision("finish_now")),
             "stop": (("Stop the run", "reject_once"), Decision("cancel")),
         }
@@ -164,7 +166,7 @@ class Turn:
         ]
         although = ""
         if run.work_done.unproven:
-            although = " although required checks fail"
+            although = " even though required checks fail"
         call: dict[str, Any] = {
             "toolCallId": f"apply-{run_id}",
             "title": f"Apply {counted(len(planned.changes), 'changed file')}{although}",
@@ -213,7 +215,7 @@ def _text_block(text: str) -> dict[str, Any]:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
 
-ONLY_TEXT = "the models of the team are sent text alone; say in words what it shows"
+ONLY_TEXT = "massgen sends only text to models; describe it in words"
 
 
 def question_of(blocks: Sequence[object], cwd: Path) -> str:
@@ -234,7 +236,7 @@ def _block_text(block: Mapping[str, Any], cwd: Path) -> str:
             return f"\n\n{marked('file', text, '', name=name)}\n\n"
         case _:
             kind = str(block.get("type"))[:40]
-            raise MassgenError("invalid_arguments", f"the prompt holds {kind!r}, and {ONLY_TEXT}")
+            raise MassgenError("invalid_arguments", f"the prompt contains {kind!r}, and {ONLY_TEXT}")
 
 
 def _called(uri: str, cwd: Path) -> str:

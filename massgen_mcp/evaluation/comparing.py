@@ -91,7 +91,9 @@ class Evaluation:
         known = [(item, self._kept_result(who, item)) for item in self.items for who in (*self.teams, ONE)]
         ours = all("measured" in line for line in self.results.all)
         if not ours or any(line and line["question"] != item.question for item, line in known):
-            raise MassgenError("invalid_arguments", "the results file holds results of something else; name another")
+            raise MassgenError(
+                "invalid_arguments", "the results file has results of another comparison; name another file"
+            )
         at_once = max(1, self.concurrency // (len(self.teams) + 1))
         for begin in range(0, len(self.items), at_once):
             block = self.items[begin : begin + at_once]
@@ -103,7 +105,7 @@ class Evaluation:
                     return
             found = [one for one in self.comparisons() if one.with_one_model]
             if found[0].paired.items >= FEWEST and all(one.settled for one in found):
-                self.stopped = "every comparison with the one model is settled"
+                self.stopped = "every comparison with the single model is settled"
                 return
 
     async def _ask(self, wanted: Sequence[tuple[str, Item, int]]) -> bool:
@@ -125,7 +127,7 @@ class Evaluation:
         batch = Batch(asked, self.results, self.show, further, "eval")
         await batch.ask(request_of, self.service, self.concurrency, self.max_usd)
         if batch.left:
-            self.stopped = "the budget has no room for what the next run may cost, less with --max-usd-each"
+            self.stopped = "the budget can't cover the next run; lower its cost with --max-usd-each"
             self.done = False
         return not batch.left
 
@@ -309,9 +311,9 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     if not found:
         return ""
     outcomes = counts_text(Counter(str(line["outcome"]) for line in found if line["outcome"]))
-    parts = [f"some agent is right in {sum(line['some_right'] for line in found)} of {len(found)}", outcomes]
+    parts = [f"at least one agent is right in {sum(line['some_right'] for line in found)} of {len(found)}", outcomes]
     if lost := count_degraded(found):
-        parts.append(f"without the work of all agents: {lost}")
+        parts.append(f"some agents dropped out: {lost}")
     return "; ".join(parts)
 
 
@@ -341,4 +343,4 @@ def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
         name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
     }
     best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
-    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen afterwards; as it answers first")
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen afterwards; only first answers")

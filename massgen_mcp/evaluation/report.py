@@ -23,8 +23,8 @@ tr + tr { border-top: 1px solid #ccc; } svg { max-width: 100%; height: auto; }
 
 def headline(found: Evaluation, source: str) -> str:
     usd = sum(line["usd"] or 0.0 for line in found.results.all)
-    unknown = "" if all(line["priced"] for line in found.results.all) else ", and calls of unknown price"
-    mixed = " Measured with more than one version of configs, prompts or packages." if found.mixed else ""
+    unknown = "" if all(line["priced"] for line in found.results.all) else ", and calls at an unknown price"
+    mixed = " The runs used different versions of configs, prompts or packages." if found.mixed else ""
     asked = f"{len(found.whole)} of {len(found.items)} items of {source}"
     return f"{asked}: {found.stopped}. {dollars(usd)} spent{unknown}.{mixed}"
 
@@ -52,7 +52,7 @@ def sentences(comparison: Comparison) -> list[str]:
         f"({100 * paired.low:+.1f} to {100 * paired.high:+.1f}), {paired.p_text} (McNemar, exact)"
     )
     claim = paired.claim(one, other, settled=comparison.settled)
-    return [counted, *([f"items needed to show a difference of {needed}"] if needed else []), claim]
+    return [counted, *([f"number of items needed to show a difference of {needed}"] if needed else []), claim]
 
 
 def report_lines(found: Evaluation, source: str) -> Iterator[str]:

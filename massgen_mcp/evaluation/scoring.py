@@ -78,7 +78,7 @@ class Scorer:
             return cls(SandboxChoice(None))
         choice = await choose(Wishes(), known_levels(environ))
         if choice.level is None:
-            raise MassgenError("invalid_arguments", f"these tasks run programs of models: {choice.why}")
+            raise MassgenError("invalid_arguments", f"these tasks run programs that models write: {choice.why}")
         return cls(choice)
 
     async def is_right(self, item: Item, answer: str | None) -> bool:
@@ -104,12 +104,12 @@ class Scorer:
     async def _printed(self, workspace: Path, scratch: Path) -> list[str]:
         level, output = self.sandbox.level, Output()
         if level is None:
-            raise MassgenError("internal", "a program was to run, and no sandbox is there")
+            raise MassgenError("internal", "the task needs to run a program, but there is no sandbox")
         policy = Policy(workspace=workspace, scratch=scratch, bounds=ResourceLimits(seconds=_SECONDS))
         try:
             async with spawn(["python3", "/workspace/runner.py"], policy, level) as process:
                 await take(process, output)
                 await process.wait()
         except SandboxFailed as failed:
-            raise MassgenError("internal", f"a program could not be run: {failed}") from failed
+            raise MassgenError("internal", f"cannot run a program: {failed}") from failed
         return output.text().splitlines()

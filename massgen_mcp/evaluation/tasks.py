@@ -84,7 +84,7 @@ def read_items(name: str) -> list[Item]:
     """
     if name.startswith("@"):
         if name[1:] not in SHIPPED:
-            raise MassgenError("invalid_arguments", f"there is no {name}; there are: @{', @'.join(SHIPPED)}")
+            raise MassgenError("invalid_arguments", f"there is no {name}; available: @{', @'.join(SHIPPED)}")
         text = (resources.files("massgen_mcp.evaluation") / "tasks" / f"{name[1:]}.jsonl").read_text(encoding="utf-8")
     else:
         try:
@@ -133,5 +133,5 @@ def _items(lines: Sequence[str], source: str) -> list[Item]:
             faults.append(f"{source}:{number}: the id {item.id!a} is there already")
         found[item.id] = item
     if faults or not found:
-        raise MassgenError("invalid_arguments", "\n".join(faults) or f"{source}: there is nothing in it")
+        raise MassgenError("invalid_arguments", "\n".join(faults) or f"{source}: the file is empty")
     return [*found.values()]

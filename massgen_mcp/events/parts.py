@@ -305,7 +305,7 @@ class CheckOutcome(Event):
         if base is None or base.tests is None or (self.tests is not None and self.tests >= base.tests):
             return self
         return self.add_warnings(
-            f"fewer tests ran than on the unchanged files: {self.tests or 'none'}, {base.tests} before"
+            f"fewer tests ran than on the unchanged files: {self.tests or 'none'} instead of {base.tests}"
         )
 
     def with_another_run(self, second: "CheckOutcome") -> "CheckOutcome":

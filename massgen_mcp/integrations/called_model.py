@@ -40,7 +40,7 @@ class UnsupportedParameters(MassgenError):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(
             "invalid_arguments",
-            f"massgen does not support {', '.join(names)}; leave it out, or set drop_params=True to have it ignored",
+            f"massgen doesn't support {', '.join(names)}; leave it out, or set drop_params=True to ignore it",
         )
 
 
@@ -100,7 +100,7 @@ def _team_arguments(model: str, api_base: str | None, parameters: dict[str, Any]
     if model == "build":
         return {"config_dict": _built(api_base, parameters), "use_docker": use_docker}
     if parameters:
-        raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: only with the model massgen/build")
+        raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: only works with the model massgen/build")
     kind, colon, rest = model.partition(":")
     if colon and kind == "model":
         return {"model": rest, "base_url": api_base or None, "use_docker": use_docker}
@@ -138,7 +138,7 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[
         elif role in ("user", "assistant") and not message.get("tool_calls"):
             turns.append({"role": str(role), "content": text})
         else:
-            raise MassgenError("invalid_arguments", "messages: only texts of system, user and assistant are understood")
+            raise MassgenError("invalid_arguments", "messages: expected texts with the role system, user or assistant")
     last = len(turns)
     while last and turns[last - 1]["role"] == "user":
         last -= 1
@@ -157,7 +157,7 @@ def _content_text(content: object) -> str:
         case list():
             return "\n".join(_part(part) for part in cast("list[object]", content))
         case _:
-            raise MassgenError("invalid_arguments", "messages: content is text, or a list of text parts")
+            raise MassgenError("invalid_arguments", "messages: content must be text or a list of text parts")
 
 
 def _part(part: object) -> str:
@@ -167,4 +167,4 @@ def _part(part: object) -> str:
         case {"type": "text", "text": str(text)}:
             return text
         case _:
-            raise MassgenError("invalid_arguments", "messages: a team reads text only, no images, audio or files")
+            raise MassgenError("invalid_arguments", "messages: a team only reads text, not images, audio or files")

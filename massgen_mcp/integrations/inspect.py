@@ -46,7 +46,7 @@ def team(
         messages = [message.model_dump(include={"role", "content", "tool_calls"}) for message in state.messages]
         question, earlier, system = conversation(messages)
         if earlier:
-            raise MassgenError("invalid_arguments", "a task for a team in a sandbox is one message of the user")
+            raise MassgenError("invalid_arguments", "a task for a team in a sandbox must be a single user message")
         chosen, box = load_config(config, environ=os.environ), sandbox()
         place = (await box.exec(["pwd"])).stdout.strip()
         own = f"/tmp/massgen-{uuid4().hex}"  # noqa: S108 - of the sandbox, beside what is changed

@@ -43,7 +43,9 @@ class TeamModel(ModelAPI):
         **arguments: Any,  # noqa: ANN401 - of the command line
     ) -> None:
         if api_key is not None:
-            raise MassgenError("invalid_arguments", "api_key: keys come from the environment only; leave it out")
+            raise MassgenError(
+                "invalid_arguments", "api_key: massgen only reads keys from the environment; leave it out"
+            )
         super().__init__(model_name, base_url, api_key, [], config)
         self._arguments = arguments
 

@@ -70,14 +70,14 @@ class TeamPrices:
         """Sentences that a person should know before the run."""
         counted = [format_bound_note(model, bound) for model, bound in self.bounded.items()]
         counted += [
-            f"A call of {model} reserves up to ${usd:.2g}, so it may wait until the calls of other agents have ended."
+            f"A call of {model} reserves up to ${usd:.2g}, so it may have to wait for other agents' calls."
             for model, usd in self.waiting.items()
         ]
         if self.by_tokens:
             models = ", ".join(self.by_tokens)
             counted.append(
-                f"The price of {models} is unknown: its calls are limited by `max_calls` ({self.max_calls:,}) and "
-                f"`max_tokens` ({self.max_tokens:,}), and not by `max_usd`."
+                f"The price of {models} is unknown, so `max_calls` ({self.max_calls:,}) and `max_tokens` "
+                f"({self.max_tokens:,}) limit its calls, not `max_usd`."
             )
         return tuple(counted)
 
@@ -171,7 +171,7 @@ class Estimate:
         text = f"{money}, usually {time}, " if self._usd is None else f"usually {money}, {time}, "
         text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._format_basis()
         if self.nested_usd is not None:
-            text += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
+            text += f"; nested runs may add up to ${self.nested_usd:.2g}"
         return f"{text}. {self.prices}" if self.prices.notes else text
 
     @property
@@ -196,7 +196,7 @@ class Estimate:
         return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
 
     def _format_basis(self) -> str:
-        return f"as {self.usual.runs} earlier runs of this team" if self.usual is not None else ""
+        return f"based on {self.usual.runs} earlier runs of this team" if self.usual is not None else ""
 
 
 IN_SECONDS = 90

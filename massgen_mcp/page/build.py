@@ -170,9 +170,9 @@ class _Builder:
 
     def _notes(self) -> Iterable[str]:
         if self.room.redacted:
-            yield "Everything that people, models and tools wrote was left out of this page on purpose."
+            yield "This page intentionally leaves out everything that people, models and tools wrote."
         elif self.room.shortened:
-            yield f"{counted(self.room.shortened, 'text')} shortened here; the run directory has all of it."
+            yield f"{counted(self.room.shortened, 'text')} shortened here; the run's directory has the full text."
         if not self.room.redacted:
             yield from (preview(loss, MAX_LOSS) for loss in self.run.server_losses)
         yield from self.notes
@@ -246,7 +246,7 @@ class _Builder:
     def _last(self, items: Sequence[T], what: str) -> Sequence[T]:
         most = self.room.most.marks
         if len(items) > most:
-            self.notes.append(f"{len(items) - most} earlier {what} are not drawn; events.jsonl has them.")
+            self.notes.append(f"This page doesn't show {len(items) - most} earlier {what}; events.jsonl has them.")
         return items[-most:]
 
     # -- answers and votes ----------------------------------------------------------------------------------------

@@ -44,11 +44,11 @@ MOST_FILES = 500
 MOST_TITLE = 300
 """Characters of what a test is about."""
 
-_CANNOT_WIN = "an answer cannot win if another one passes a check that it fails, and fails none that it passes"
+_CANNOT_WIN = "an answer can't win if another answer passes a superset of its checks"
 _POLICIES: Mapping[ChecksPolicy, str] = {
-    "informative": "Informative: voters saw the evidence and decided.",
+    "informative": "Informative: voters saw the results and decided.",
     "required": f"Required: {_CANNOT_WIN}.",
-    "goal": f"Goal: {_CANNOT_WIN}; the final files have to pass what fails on the unchanged files, too.",
+    "goal": f"Goal: {_CANNOT_WIN}; the final files must also pass the checks that fail on the unchanged files.",
 }
 
 PatchOf = Callable[[parts.Changes, int], bytes]
@@ -153,9 +153,9 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).excluded):
-        yield f"{name_answer(run, label)} could not win: checks fail that another answer passes."
+        yield f"{name_answer(run, label)} couldn't win: another answer passes checks that it fails."
     if run.work_done.failing:
-        yield "The final files do not pass all checks that count."
+        yield "The final files fail checks."
 
 
 PHASES: tuple[PagePhase, ...] = (
@@ -240,8 +240,8 @@ _KINDS: Mapping[RoundKind, str] = {
     "run_off": " of the run-off",
     "test": ", to write tests",
     "check": ", to write a failing test",
-    "confirm": ", to say what a script has to print",
-    "settle": ", to say what scripts have to print",
+    "confirm": ", to predict a script's output",
+    "settle": ", to predict the output of scripts",
 }
 
 
@@ -249,7 +249,7 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
     """`messages`: all that the caller has said; `at`: when it was sent, in seconds since the run began."""
     event, texts = sent.event, list[str]()
     ballot: tuple[BallotEntry, ...] = ()
-    heard = [f"Message of the caller: {message}" for message in messages]
+    heard = [f"Message from the caller: {message}" for message in messages]
     match event:
         case RoundStarted():
             what = f"Round {event.round}{_KINDS.get(event.kind, '')}"
@@ -259,10 +259,10 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
             what, ballot = "Newer answers", event.ballot
             texts = _reasons(event)
         case MessagesShown():
-            what = "Messages of the caller"
+            what = "Messages from the caller"
             texts = heard[: event.heard]
         case PresentationStarted():
-            what = "All answers and votes, to write the final answer"
+            what = "all answers and votes, to write the final answer"
             texts = heard[: event.heard]
     return PagePrompt(
         at=at,

@@ -24,13 +24,16 @@ class OutputFile:
         try:
             directory = self._target.parent
             if self.path.is_dir():
-                problem = "is a directory; name a file in it"
+                problem = "is a directory; name a file"
             elif not directory.is_dir():
-                problem = f"the directory {directory} does not exist; make it first"
+                problem = f"the directory {directory} doesn't exist; create it first"
             elif self._is_whole and not os.access(directory, os.W_OK):
-                problem = f"no file can be made in the directory {directory}; change its permissions, or name another"
+                problem = (
+                    f"cannot create a file in the directory {directory}; change its permissions, or name another "
+                    "directory"
+                )
             elif "\0" in self.path.name:
-                problem = "no file's name has a null character"
+                problem = "a file name can't contain a null character"
             elif len(os.fsencode(self.path.name)) > MAX_NAME_BYTES:
                 problem = f"its name has more than {MAX_NAME_BYTES} bytes"
             else:

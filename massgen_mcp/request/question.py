@@ -14,7 +14,7 @@ def check_question(question: str) -> None:
     if len(question) > MAX_QUESTION_CHARACTERS:
         raise MassgenError(
             "invalid_arguments",
-            f"the question has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed; "
+            f"the question has {len(question)} characters, but at most {MAX_QUESTION_CHARACTERS} are allowed; "
             "put large material into files and name them in context_paths",
         )
     check_text("the question", question)
@@ -22,7 +22,7 @@ def check_question(question: str) -> None:
 
 def check_text(what: str, text: str) -> None:
     if not is_unicode(text):
-        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text; give it in UTF-8")
+        raise MassgenError("invalid_arguments", f"{what} isn't valid Unicode text; use UTF-8")
 
 
 def is_unicode(text: str) -> bool:

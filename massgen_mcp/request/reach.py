@@ -106,7 +106,7 @@ class Reach:
             ),
         }
         parts_with_names = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
-        return "; ".join(parts_with_names) or "no hosts, no keys, writes nothing of yours"
+        return "; ".join(parts_with_names) or "no hosts, no keys, changes none of your files"
 
 
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
@@ -298,7 +298,7 @@ def nested_config(
     if beyond:
         raise MassgenError(
             "nesting_refused",
-            "a run inside another one reaches no more than that one does; this team also asks for "
+            "a nested run can't have more permissions than the run that starts it; this team also asks for "
             + "; ".join(map(describe, beyond)),
         )
     return config

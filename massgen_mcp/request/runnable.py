@@ -26,11 +26,11 @@ _RUNS_MASSGEN = re.compile(r"(?:^|[\s`'\"(])massgen(?:-mcp)?\s+(?:-|@|[\"']|run\
 def unusable(server: StdioServer, choice: SandboxChoice) -> str | None:
     """Why the server cannot be started here, in words; None if it may be."""
     if not shutil.which(server.command):
-        return f"there is no such program: {server.command}"
+        return f"program not found: {server.command}"
     if not server.sandbox:
         return None
     if choice.level is None:
-        return f"{choice.why}; or set `sandbox: false` for this server"
+        return f"{choice.why}; or set `sandbox: false` for this MCP server"
     return None
 
 
@@ -81,7 +81,7 @@ async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
     for commands in filter(_has_own_programs, config.all_commands):
         choice = await _chosen(commands, environ)
         if choice.level is None:
-            raise MassgenError("config_invalid", f"agents' commands have no container: {choice.why}")
+            raise MassgenError("config_invalid", f"there is no container for agents' commands: {choice.why}")
 
 
 def _has_own_programs(commands: CommandsConfig) -> bool:
@@ -134,8 +134,8 @@ def _without_nested_runs(config: Config) -> Iterator[str]:
     ]
     if found and config.nested is None:
         yield (
-            f"{', '.join(found)}: the instructions speak of running massgen, which is not there in the sandbox of "
-            "commands. For runs inside this one add `nested: {}`: agents then have the tool `delegate` "
+            f"{', '.join(found)}: the instructions mention running massgen, but the sandbox for commands doesn't "
+            "have it. For nested runs, add `nested: {}`: agents then have the tool `delegate` "
             "(docs/nested-runs.md)."
         )
 
@@ -145,7 +145,7 @@ def require_files(config: Config) -> None:
     if config.orchestrator.checks and not config.orchestrator.context_paths:
         raise MassgenError(
             "invalid_arguments",
-            "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
+            "checks test changes to your directories; name a directory in context_paths, or leave checks out",
         )
 
 
@@ -167,8 +167,8 @@ def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
             what = "your home directory"
         else:
             continue
-        message = f"context path {show_name(context.path)} is {what}, of which agents get no copy"
-        ways = "work in the directory of the project, or name it; files that are only read need permission: read"
+        message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, since it is {what}"
+        ways = "work in the project's directory, or name that directory; for files to read, set permission: read"
         raise MassgenError("invalid_arguments", f"{message}; {ways}, and no checks")
 
 
@@ -198,10 +198,10 @@ def require_check_programs(checks: Iterable[str], config: Config, environ: Mappi
         program = _find_program(check)
         if program is None or _is_there(program, projects, environ):
             continue
-        message = f"check {show_name(check)}: there is no program {show_name(program)}"
+        message = f"check {show_name(check)}: program not found: {show_name(program)}"
         where = "on PATH" if "/" not in program else "at that path"
-        ways = "install it, or name a script of the project by its path, such as ./check.sh"
-        raise MassgenError("invalid_arguments", f"{message} {where}; {ways}. No model was asked")
+        ways = "install it, or name a script of your project by its path, such as ./check.sh"
+        raise MassgenError("invalid_arguments", f"{message} {where}; {ways}. massgen asked no model")
 
 
 def _find_program(check: str) -> str | None:
@@ -236,7 +236,7 @@ def describe_media(config: Config) -> list[str]:
     kinds = {suffix: kind for kind, suffixes in _MEDIA.items() for suffix in suffixes}
     paths = [context.path for context in config.orchestrator.context_paths]
     return [
-        f"{show_name(path)} is {kind}, and models here are sent text only: say in the question what it shows."
+        f"{show_name(path)} is {kind}, but massgen sends only text to models: describe it in the question."
         for path in paths
         if (kind := kinds.get(Path(path).suffix.lower())) is not None and not Path(path).is_dir()
     ]
@@ -256,7 +256,8 @@ def require_neutral_judge(config: Config) -> None:
     if config.orchestrator.decide == "judge" and judge and len(set(vendors.values())) == 1:
         raise MassgenError(
             "config_invalid",
-            f"orchestrator.judge: all agents are of the judge's vendor, {vendors[judge]}; name a judge of another one",
+            f"orchestrator.judge: all agents are from the judge's vendor, {vendors[judge]}; name a judge "
+            "from another vendor",
         )
 
 
@@ -276,10 +277,13 @@ async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
 
 def describe_missing_sandbox(choice: SandboxChoice) -> str:
     """Return why a run is refused whose agents have commands."""
-    return f"agents' commands run in a sandbox only: {choice.why}; or leave commands out: agents then have file tools"
+    return (
+        f"agents' commands only run in a sandbox: {choice.why}; or leave commands out, so that agents only have "
+        "file tools"
+    )
 
 
 def no_sandbox(config: Config, choice: SandboxChoice) -> str:
     """Why the checks cannot run."""
     named = ", ".join(f"`{command}`" for command in config.orchestrator.checks)
-    return f"the checks {named} run in a sandbox only: {choice.why}"
+    return f"the checks {named} only run in a sandbox: {choice.why}"

@@ -22,8 +22,8 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 
 NO_SCRIPTS = (
-    "scripts that agents write do not run, since nobody agreed to them: `massgen trust {path}` does, and so does "
-    "`decide` of the call."
+    "massgen doesn't run scripts that agents write, since you haven't allowed it: run `massgen trust {path}`, or "
+    "set `decide` in the call."
 )
 """Of a config that goes on without them."""
 
@@ -108,11 +108,11 @@ def _name_unread(cwd: Path, project: Path) -> str | None:
     if not found:
         return None
     first = on_one_line(shlex.quote(found[0]))
-    verb = "looks like a team but is not read"
+    verb = "looks like a team, but massgen doesn't read it"
     if len(found) > 1:
-        verb = "look like a team but are not read"
+        verb = "look like teams, but massgen doesn't read them"
     to = on_one_line(shlex.quote(os.path.relpath(project, cwd)))
-    return f"{on_one_line(', '.join(found))} {verb}; to use it: `--config {first}`, or move it to {to}."
+    return f"{on_one_line(', '.join(found))} {verb}. To use it, pass `--config {first}`, or move it to {to}."
 
 
 def _is_like_team(place: Path) -> bool:
@@ -153,11 +153,14 @@ def unused_config(cwd: Path, door: Door) -> str | None:
             way = f"`--config {named}`, or `cd {project}`"
         case "Python":
             way = (
-                f"name {on_one_line(found)} as `config`, with LiteLLM as the model `massgen/path:{on_one_line(found)}`"
+                f"pass {on_one_line(found)} as `config`; with LiteLLM, use the model "
+                f"`massgen/path:{on_one_line(found)}`"
             )
         case _:
             assert_never(door)
-    return f"{on_one_line(found)} is not used, because only the working directory is searched; to use it: {way}."
+    return (
+        f"massgen doesn't use {on_one_line(found)}, because it only looks in the working directory. To use it: {way}."
+    )
 
 
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
@@ -173,7 +176,7 @@ def describe_payer(config: Config) -> str:
         return "local models, free"
     if types <= {*rows}:
         return "your API keys pay"
-    return "your own logins pay"
+    return "paid by your own logins"
 
 
 def _from_file(

@@ -57,7 +57,7 @@ def _skill_files(folder: Path) -> Iterator[Path]:
                 for entry in entries:
                     seen += 1
                     if seen > MAX_SKILL_FILES:
-                        raise _unfit(folder, f"has more than {MAX_SKILL_FILES:,} files and directories")
+                        raise _unfit(folder, f"it has more than {MAX_SKILL_FILES:,} files and directories")
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
                     elif not entry.is_symlink():
@@ -77,14 +77,16 @@ def _hashed(file: Path, most: int) -> tuple[str, int]:
                 digest.update(piece)
                 size += len(piece)
                 if size > most:
-                    raise _unfit(file, f"is too large: skills may have {MAX_SKILL_BYTES // 1024 // 1024} MiB together")
+                    raise _unfit(
+                        file, f"is too large: all skills together may have {MAX_SKILL_BYTES // 1024 // 1024} MiB"
+                    )
     except OSError as error:
-        raise _unfit(file, f"is no regular file, or cannot be read: {error.strerror}") from error
+        raise _unfit(file, f"isn't a regular file, or can't be read: {error.strerror}") from error
     return digest.hexdigest(), size
 
 
 def _unfit(place: Path, why: str) -> MassgenError:
-    return MassgenError("config_invalid", f"the skills cannot be checked: {show_name(str(place))} {why}")
+    return MassgenError("config_invalid", f"cannot check the skills: {show_name(str(place))} {why}")
 
 
 Origin = Literal["found", "person", "agent"]
@@ -181,7 +183,7 @@ def require_trust(
     except MassgenError as error:
         if not needed:
             return Trusted(environ, optional)
-        raise _trust_error(file, origin, demands, known, f"It cannot be accepted as it is: {error}") from error
+        raise _trust_error(file, origin, demands, known, f"You can't accept it in this state: {error}") from error
     accepted = frozenset[Permission]()
     if known is not None and known.digest == digest:
         accepted = _collect_accepted(file, known)
@@ -195,7 +197,7 @@ def require_trust(
         return Trusted(environ, optional)
     ways = _ways(file, digest, demands, consent)
     if consent.digest is not None:
-        ways = f"Its digest is {digest}, not the one that --trust names."
+        ways = f"Its digest is {digest}, not the one in --trust."
     raise _trust_error(file, origin, demands, known, ways)
 
 
@@ -241,21 +243,21 @@ def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:
     new = [f"  + {describe(one)}" for one in file.reach.permissions if one not in earlier.accepted]
     then = f"since it was accepted on {time.strftime('%Y-%m-%d', time.localtime(known.accepted))}"
     if not new:
-        return [f"It asks for nothing new {then}; its text or its skills changed."]
+        return [f"Its permissions haven't changed {then}; only its text or skills have."]
     lines = [f"New {then}:", *new]
     if earlier.unclear:
         paths = ", ".join(on_one_line(one.path) for one in earlier.unclear if isinstance(one, ReadPath | WritePath))
         lines.append(
-            f"You are asked once more about {paths}: an earlier version of massgen stored the words of that question, "
-            "and they fit more than one path."
+            f"Please confirm again for {paths}: an earlier version of massgen stored your consent as text that "
+            "fits more than one path."
         )
     return lines
 
 
 def _question(file: ConfigFile, demands: Sequence[Permission], known: Acceptance | None) -> str:
     """What a person reads before saying yes or no."""
-    asks = "asks for" if known is None else "is not what you accepted, and asks for"
-    first = f"{on_one_line(file.path)} {asks} what needs your consent:"
+    asks = "asks for" if known is None else "has changed since you accepted it, and asks for"
+    first = f"{on_one_line(file.path)} {asks} permissions that need your consent:"
     return "\n".join([first, *_demand_lines(file, demands), *new_since(file, known)])
 
 
@@ -286,9 +288,10 @@ def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Conse
     listed = "\n".join(_demand_lines(file, demands))
     return MassgenError(
         "config_untrusted",
-        f"{on_one_line(file.path)} came with this directory and reaches out of it; nothing was started. It asks for "
-        f"(! could harm):\n{listed}\nA config that is found in a directory stays within "
-        f"{on_one_line(file.project)}, accepted or not. If you mean it, name the config: {way}",
+        f"{on_one_line(file.path)} came with this directory and asks for access outside it, so massgen started "
+        f"nothing. It asks for these permissions (! means risky):\n{listed}\nA config found in a directory "
+        f"always stays within {on_one_line(file.project)}, even if you accept it. If you want to allow it, name "
+        f"the config: {way}",
     )
 
 
@@ -299,9 +302,12 @@ def _demand_lines(file: ConfigFile, demands: Sequence[Permission]) -> list[str]:
 
 def _ways(file: ConfigFile, digest: str, demands: Sequence[Permission], consent: Consent) -> str:
     by_option = f", with --trust, or in CI with --trust={digest}" if consent.options else ""
-    ways = f"Accept it as it is now with `massgen trust {_quoted(file.path)}`{by_option}."
+    ways = f"Accept its current version with `massgen trust {_quoted(file.path)}`{by_option}."
     if consent.grants_paths and all(isinstance(one, ReadPath | WritePath) for one in demands):
-        ways += " Or name these paths in `context_paths` of the call, with permission write where they are written."
+        ways += (
+            " Or name these paths in `context_paths` of the call, with permission: write for paths that the team "
+            "may change."
+        )
     return ways
 
 
@@ -319,14 +325,14 @@ def _trust_error(
         case "found":
             what = "came with this directory"
         case "agent":
-            what, listed = "was named by an agent", [f"  ! {describe(one)}" for one in demands]
+            what, listed = "came from an agent", [f"  ! {describe(one)}" for one in demands]
         case "person":
-            code, what = "key_refused", "sends a key to a host that is not its own"
+            code, what = "key_refused", "sends a key to another provider's host"
         case _:
             assert_never(origin)
-    what += ", and nobody accepted what it asks for" if known is None else ", and is not what was accepted"
+    what += ", and you haven't accepted its permissions" if known is None else ", and has changed since you accepted it"
     lines = [
-        f"{on_one_line(file.path)} {what}; nothing was started. It asks for (! needs consent):",
+        f"{on_one_line(file.path)} {what}; massgen started nothing. It asks for these permissions (! needs consent):",
         *listed,
         *new_since(file, known),
         ways,

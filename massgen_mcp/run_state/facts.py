@@ -55,7 +55,7 @@ def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesCheck
 def text_of_unfinished(agent: AgentState) -> str:
     """What takes the place of an answer: whose files these are and why they are unfinished, with its last words."""
     why = agent.dropped.reason if agent.dropped is not None else ""
-    facts = f"Unfinished: {agent.info.id} did not come to an answer ({why}), and left {agent.latest_changes}."
+    facts = f"Unfinished: {agent.info.id} gave no answer ({why}), and left {agent.latest_changes}."
     words = agent.working_notes[-WORKING_NOTES:].strip()
     return f"{facts}\n\nIts last words:\n\n{words}" if words else facts
 
@@ -350,7 +350,7 @@ class RunFacts:
         if failed := self.presentation_failed:
             rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
         if isinstance(self.end, RunCompleted) and self.unkept:
-            rows.append((self.end.winner, "internal", f"the answer's files are not kept: {self.unkept}"))
+            rows.append((self.end.winner, "internal", f"massgen didn't keep the answer's files: {self.unkept}"))
         return rows
 
     @property

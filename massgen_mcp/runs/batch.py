@@ -28,7 +28,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.firmness import FAILURES
 
 WAIT_SECONDS = 60.0
-_NO_OBJECT = 'each line is one JSON object, such as {"question": "Postgres or SQLite?"}'
+_NO_OBJECT = 'write one JSON object per line, such as {"question": "Postgres or SQLite?"}'
 ROUNDING = 1e-9
 ResultLine = Mapping[str, Any]
 """A line of the results file."""
@@ -53,7 +53,7 @@ class BatchQuestion(BaseModel, frozen=True, strict=True, extra="forbid", hide_in
 def read_questions(path: Path, results: Path) -> list[BatchQuestion]:
     """Of a file with a JSON object on each line. Raises `MassgenError` invalid_arguments, naming all wrong lines."""
     if path.resolve() == results.resolve():
-        raise MassgenError("invalid_arguments", f"{path}: results go into another file than the questions")
+        raise MassgenError("invalid_arguments", f"{path}: name a different file for the results than for the questions")
     try:
         return questions_of(path.read_text(encoding="utf-8-sig").split("\n"), str(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -77,10 +77,10 @@ def questions_of(texts: Iterable[str], source: str) -> list[BatchQuestion]:
             continue
         question = question.model_copy(update={"id": question.id or str(number)})
         if question.id in found:
-            faults.append(f"{source}:{number}: the id {question.id!a} is there already")
+            faults.append(f"{source}:{number}: the id {question.id!a} is used twice")
         found[question.id] = question
     if not (found or faults):
-        faults.append(f"{source}: there is no question in it; {_NO_OBJECT}")
+        faults.append(f"{source}: the file has no question; {_NO_OBJECT}")
     _refuse(faults)
     return [*found.values()]
 
@@ -146,7 +146,7 @@ class Batch:
             if question.id in completed:
                 continue
             if question.cwd is not None and not await anyio.Path(question.cwd).is_dir():
-                faults.append(f"{question.id}: cwd: there is no directory {question.cwd!a}")
+                faults.append(f"{question.id}: cwd: directory not found: {question.cwd!a}")
             try:
                 requests.append((question, await request_of(question)))
             except MassgenError as error:
@@ -205,7 +205,7 @@ class ResultsFile:
         except (ValueError, KeyError, TypeError, AttributeError):
             ours = False
         if not ours or not self.cut_off.startswith(_BEGINNING[: len(self.cut_off)]):
-            raise MassgenError("invalid_arguments", f"{path}: not a file of results; name another one")
+            raise MassgenError("invalid_arguments", f"{path}: not a results file; name another file")
 
     @classmethod
     @contextmanager
@@ -219,7 +219,7 @@ class ResultsFile:
                 file.truncate(len(data) - len(found.cut_off))  # a line that was cut off is none
                 yield found
         except BlockingIOError as error:
-            raise MassgenError("invalid_arguments", f"{path}: another process works on this batch") from error
+            raise MassgenError("invalid_arguments", f"{path}: another process is working on this batch") from error
         except OSError as error:
             raise MassgenError("invalid_arguments", f"{path}: cannot be written: {error.strerror}") from error
 
@@ -284,9 +284,9 @@ def summary(batch: Batch) -> str:
     parts = [f"{number} {state}" for state, number in states.most_common()]
     parts += [f"{weak} of them weak"] if weak else []
     degraded = count_degraded(result for result in batch.results if is_success(result))
-    parts += [f"{degraded} of them without the work of all agents"] if degraded else []
+    parts += [f"{degraded} of them with agents that dropped out"] if degraded else []
     parts += (
-        [f"{len(batch.left)} not asked, because what each may cost could pass the budget: lower --max-usd-each"]
+        [f"{len(batch.left)} not asked, because each could exceed the budget; lower --max-usd-each"]
         if batch.left
         else []
     )

@@ -8,7 +8,7 @@ from massgen_mcp.runs.engine import Action, RunRow
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.sums import CountedRun
 
-TOO_LATE = "the winner is writing the final answer, and nobody reads messages any more"
+TOO_LATE = "the winner is writing the final answer, and the agents read no more messages"
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_NOTE_CHARACTERS = 2_000
 
@@ -21,11 +21,15 @@ def check_action(view: RunView, action: Action, message: str) -> None:
             raise MassgenError("invalid_arguments", f"`message` has more than {MAX_MESSAGE_CHARACTERS} characters")
         check_text("message", message)
         if view.ended:
-            raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it hears nothing any more")
+            raise MassgenError(
+                "invalid_action", f"run {view.row.run_id} is {view.state}; it can't read messages any more"
+            )
     if action == "steer" and not view.snapshot.hears:
         raise MassgenError("invalid_action", f"run {view.row.run_id}: {TOO_LATE}")
     if action == "answer" and view.snapshot.input_required is None:
-        raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state} and asks nothing; use steer")
+        raise MassgenError(
+            "invalid_action", f"run {view.row.run_id} is {view.state} and has no open question; use steer"
+        )
     asked = view.snapshot.input_required
     if action == "answer" and asked is not None and asked.kind == "budget_reached":
         raise MassgenError("invalid_action", "the run waits for its budget: use raise_budget, finish_now or cancel")
@@ -34,7 +38,7 @@ def check_action(view: RunView, action: Action, message: str) -> None:
 def check_mark(row: RunRow, run: CountedRun | None, agent: str | None, note: str) -> None:
     """`run`: what statistics know of the run, if it has ended."""
     if run is None:
-        state = "has left no record" if row.state in TERMINAL_STATES else f"is {row.state}; wait for its end"
+        state = "left no record" if row.state in TERMINAL_STATES else f"is {row.state}; wait until it ends"
         raise MassgenError("not_finished", f"run {row.run_id} {state}")
     agents = [one.id for one in run.digest.agents]
     if agent is not None and agent not in agents:
@@ -49,12 +53,14 @@ def check_mark(row: RunRow, run: CountedRun | None, agent: str | None, note: str
 def checked_raise(view: RunView, value: float | None) -> str:
     """The new cap as it is stored. Raises `MassgenError` where it would raise nothing."""
     if view.ended:
-        raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
+        raise MassgenError(
+            "invalid_action", f"run {view.row.run_id} is {view.state}, so it has already finished spending"
+        )
     if outer := view.row.parent:
-        message = f"run {view.row.run_id} spends of the budget of run {outer}, which set it aside; it cannot be raised"
+        message = f"run {view.row.run_id} uses part of the budget of run {outer}; raise that run's budget instead"
         raise MassgenError("invalid_action", message)
     cap = view.max_usd or 0.0
     if value is None or not cap < value <= MAX_USD:
-        message = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"
+        message = f"raise_budget needs a `value` above the current {cap:g} US dollars and at most {MAX_USD:g}"
         raise MassgenError("invalid_arguments", message)
     return repr(value)

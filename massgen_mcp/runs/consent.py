@@ -87,12 +87,14 @@ def require_consent(run_id: str, demands: RunDemands, accepted: str | None) -> N
     """Raises `MassgenError` config_untrusted unless `accepted` is the digest of what the run asks for."""
     if accepted == demands.digest:
         return
-    ways = f"`massgen resume {run_id} --trust` accepts it as it is now, in CI --trust={demands.digest}"
+    ways = (
+        f"accept its current permissions with `massgen resume {run_id} --trust`, or in CI with --trust={demands.digest}"
+    )
     if accepted is not None:
-        ways = f"its digest is {demands.digest}, not the one that --trust names"
+        ways = f"its digest is {demands.digest}, not the one in --trust"
     listed = "\n".join(demands.describe_lines())
     raise MassgenError(
         "config_untrusted",
-        f"run {run_id} came in a file from elsewhere, and nobody accepted what it asks for (! needs consent):\n"
-        f"{listed}\nIt waits: {ways}",
+        f"run {run_id} was imported, and you haven't accepted its permissions (! needs consent):\n{listed}\nIt "
+        f"waits: {ways}",
     )

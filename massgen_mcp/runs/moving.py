@@ -80,7 +80,9 @@ def move_out(engine: Engine, watch: Watch, run_id: str, target: Path, is_stopped
         if view.damage is not None:
             raise view.damage
         if view.row.parent is not None:
-            raise MassgenError("invalid_action", f"run {run_id} is nested in {view.row.parent}; export that one")
+            raise MassgenError(
+                "invalid_action", f"run {run_id} is nested in {view.row.parent}; export that run instead"
+            )
         if target.exists():
             raise MassgenError("invalid_arguments", f"{target} is there already")
         begun = not view.ended and not view.row.moved
@@ -104,7 +106,9 @@ def _take_back(engine: Engine, run_id: str) -> None:
 
 
 def _where(target: Path) -> str:
-    advice = "there it goes on; `massgen import --back --yes` of that file takes it back; export writes it anew"
+    advice = (
+        "it continues there; import that file with `massgen import --back --yes` to take it back, or export it again"
+    )
     return f"moved to {target} with `massgen export`; {advice}"
 
 
@@ -124,8 +128,8 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Cal
             engine.liveness.announce(row, engine.files.of(row))
             if time.monotonic() > deadline:
                 if engine.pool is None:
-                    message = f"process {(row.runner or '').partition('-')[0]} does not leave run {row.run_id}"
-                    raise MassgenError("not_finished", f"{message}; end it, then export the run")
+                    message = f"process {(row.runner or '').partition('-')[0]} doesn't stop executing run {row.run_id}"
+                    raise MassgenError("not_finished", f"{message}; end that process, then export the run")
                 engine.store.leases.release(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
     for row in engine.store.index.get_family(run_id) if engine.pool is None else ():
@@ -152,7 +156,7 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
             runs.append((_moved_run(engine, one, request), files))
         write_run_file(target, runs)
     needs = f", and needs {', '.join(dict.fromkeys(keys))} there" if keys else ""
-    notes = () if view.ended else (f"It goes on where that file is imported, once{needs}.",)
+    notes = () if view.ended else (f"The run continues where you import that file; import it only once{needs}.",)
     return MovedOut(view.row.run_id, str(target), moved=not view.ended, notes=notes)
 
 
@@ -164,7 +168,7 @@ def _make_whole(files: RunFiles, request: FrozenRequest, *, ended: bool) -> None
         base = changes.base()
         if base is None and here and not ended and not files.event_log.begun():
             if request.begins_with is not None:
-                raise MassgenError("invalid_action", "the run has not begun, and goes on with changes that are here")
+                raise MassgenError("invalid_action", "the run hasn't started, and needs changes that exist only here")
             upload_base(files, config)
             base = changes.base()
         if base is not None:
@@ -172,10 +176,10 @@ def _make_whole(files: RunFiles, request: FrozenRequest, *, ended: bool) -> None
     except GitFailed as error:
         if ended:  # its patch lacks nothing
             return
-        raise MassgenError("run_damaged", f"the files that the run was given cannot be read: {error}") from error
+        raise MassgenError("run_damaged", f"cannot read the run's files: {error}") from error
     names = {one.name for one in base.directories} if base is not None else set[str]()
     if not ended and (left := [str(path) for path, name in here if name not in names]):
-        raise MassgenError("invalid_action", f"the run was given {left[0]} to read, which is on this machine alone")
+        raise MassgenError("invalid_action", f"the run reads {left[0]}, which only exists on this machine")
 
 
 def _is_elsewhere(path: str) -> bool:
@@ -264,9 +268,9 @@ def move_in(
             moved = unpack(file, place).runs
             arriving = [_arriving(engine, dispatch, one, owner, place / one.run.run_id) for one in moved]
             if not back and arriving[0].stood_still:
-                advice = "if it was imported elsewhere, export it there; if not, import it with --back --yes"
+                advice = "if you imported it elsewhere, export it there; if not, import it here with --back --yes"
                 raise MassgenError(
-                    "invalid_action", f"run {moved[0].run.run_id} left this store as this file; {advice}"
+                    "invalid_action", f"run {moved[0].run.run_id} was exported from this store as this file; {advice}"
                 )
             with _claim_file(file, arriving[0], _store_name(engine, environ), back=back, sure=is_only_import):
                 return _take_in(engine, environ, arriving, place, accepts)
@@ -284,21 +288,25 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
         return
     run_id, mark = outer.lost.run.run_id, _imported_mark(file)
     claim = f"{run_id} {store}"
-    twice = "in two stores it would be paid for twice"
+    twice = "with two copies you would pay twice"
     if not sure and back and outer.stood_still:
-        message = f"run {run_id} may go on, or may have ended, where {file} was imported; {twice}"
-        raise MassgenError("invalid_action", f"{message}. If it was imported nowhere, repeat this with --back --yes")
+        message = f"run {run_id} may continue, or may have ended, where {file} was imported; {twice}"
+        raise MassgenError(
+            "invalid_action", f"{message}. If you imported it nowhere else, repeat the command with --back --yes"
+        )
     earlier = _read_claim(mark)
     if not sure and earlier.startswith(f"{run_id} ") and earlier != claim:
         message = f"run {run_id} was imported from {file} into {earlier.removeprefix(run_id).strip()}; {twice}"
-        raise MassgenError("invalid_action", f"{message}. Export it there, or, if it is lost there, repeat with --yes")
+        raise MassgenError(
+            "invalid_action", f"{message}. Export it there, or, if it is lost there, repeat the command with --yes"
+        )
     try:
         write_durably(mark, claim.encode())
     except OSError as error:
         if not sure:
             reason = error.strerror or type(error).__name__
-            message = f"the import cannot be noted in {mark} ({reason}), so another store would not see it; {twice}"
-            raise MassgenError("invalid_action", f"{message}. To import it all the same: --yes") from error
+            message = f"cannot record the import in {mark} ({reason}), so another store wouldn't notice it; {twice}"
+            raise MassgenError("invalid_action", f"{message}. To import it anyway, pass --yes") from error
     try:
         yield
     except BaseException:
@@ -343,7 +351,10 @@ def _take_in(
         _require_free_session(engine, outer)
     arriving, demands = _check_demands(arriving, environ, accepts)
     if demands is not None and not demands.needed:
-        notes.append("Scripts that agents write do not run in it, since nobody agreed to them; import --trust does.")
+        notes.append(
+            "massgen doesn't run scripts that agents write in it, since you haven't allowed that; import it with "
+            "--trust to allow it."
+        )
     waits = demands is not None and bool(demands.needed)
     keyless = (
         [] if arriving[0].ended or waits else _without_keys(engine, arriving[0].request.config, environ, outer.run_id)
@@ -359,7 +370,7 @@ def _take_in(
     engine.store.moves.restore(entered)
     row = engine.store.index.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
-        notes.append("Another run here has its idempotency key, so it has none.")
+        notes.append("It lost its idempotency key, since another run here has the same one.")
     asks_for = demands.describe_lines() if demands is not None and waits else ()
     return MovedIn(row.run_id, row.state, notes=tuple(notes), asks_for=tuple(asks_for))
 
@@ -417,7 +428,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
         raise MassgenError("run_damaged", "the events of the run contradict each other") from error
     parent = request.nesting and request.nesting.parent
     if parent != run.parent or (record.seq and record.run_id != run.run_id):
-        raise MassgenError("run_damaged", "the files are those of another run than the manifest says")
+        raise MassgenError("run_damaged", "the files belong to a different run than the manifest says")
     state = record.state if record.end is not None else moved.state
     if state not in TERMINAL_STATES:
         state = "interrupted" if record.seq else "queued"
@@ -449,7 +460,7 @@ def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
     """Whether anything has happened since the run left. Raises `MassgenError` where less is known than then."""
     lines = unpacked.event_log.follow().lines()
     if any(line != next(lines, None) for line in here.event_log.follow().lines()):
-        message = f"the file is older than what is here of run {row.run_id}, which was {row.moved}"
+        message = f"the file is older than run {row.run_id} here, which was {row.moved}"
         raise MassgenError("invalid_action", message)
     return next(lines, None) is not None
 
@@ -457,7 +468,9 @@ def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
 def _require_free_session(engine: Engine, run: NewRun) -> None:
     turns = engine.store.index.list_recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
-        raise MassgenError("session_busy", f"run {busy[0]} of its session goes on here; import it after that one's end")
+        raise MassgenError(
+            "session_busy", f"run {busy[0]} of the same session is active here; import this run when that one has ended"
+        )
 
 
 def _without_keys(engine: Engine, config: Config, environ: Mapping[str, str], run_id: str) -> list[str]:
@@ -466,5 +479,5 @@ def _without_keys(engine: Engine, config: Config, environ: Mapping[str, str], ru
         if engine.pool is None:
             require_keys(config, environ)
     except MassgenError as error:
-        return [f"It does not go on yet: {error} Then: massgen resume {run_id}"]
+        return [f"The run can't continue yet: {error} Then run: massgen resume {run_id}"]
     return []

@@ -37,13 +37,15 @@ from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
 
 ELSEWHERE = (
-    "context_paths and checks are about directories of this machine, and a worker on another one executes the run: "
-    "give https://HOST/PATH of a git repository, or let `massgen start --context DIR` upload them"
+    "context_paths and checks need directories on this machine, but a worker on another machine executes the "
+    "run: pass https://HOST/PATH of a git repository, or upload a directory with `massgen start --context DIR`"
 )
-CLONED_ELSEWHERE = "addresses of git repositories are for workers of a store of several machines; name a directory here"
+CLONED_ELSEWHERE = (
+    "addresses of git repositories only work with a shared store's workers; name a directory on this machine"
+)
 NO_PROGRAMS = (
-    "an agent of this team is a program with the rights of the server's account, which would see everybody's runs; "
-    "take agents that are models"
+    "an agent of this team is a program with the rights of the server's account, so it could see all users' "
+    "runs; use agents that are models"
 )
 
 
@@ -160,6 +162,6 @@ class RunService:
             view = await self.watcher.get_run(run_id)
         elif view.state in TERMINAL_STATES:
             raise MassgenError(
-                "invalid_action", f"run {run_id} is {view.state}; only an interrupted run can be resumed"
+                "invalid_action", f"run {run_id} is {view.state}; you can only resume an interrupted run"
             )
         return view

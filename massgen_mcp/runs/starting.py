@@ -53,7 +53,7 @@ def enqueue(
         kind=frozen.kind,
     )
     if engine.pool is not None and request.given.changes_of is not None:
-        raise MassgenError("invalid_arguments", "changes_of goes on with files of one machine alone")
+        raise MassgenError("invalid_arguments", "changes_of only works on the machine with the files")
     if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     engine.store.index.find_known([])  # a store that cannot be reached says so before there are files of the run
@@ -161,19 +161,21 @@ class Dispatch:
         if row.moved:
             return row.moved
         if row.fingerprint == WAITING:
-            return f"it was imported, and nobody accepted what it asks for: `massgen resume {row.run_id}` shows that"
+            return (
+                f"it was imported, and you haven't accepted its permissions: `massgen resume {row.run_id}` shows them"
+            )
         if self._engine.pool is not None:
             alive = self._liveness.runner_alive(row.fingerprint)
-            return None if alive else f"{NO_WORKER} in the pool {row.fingerprint}; start one: massgen-mcp worker"
+            return None if alive else f"{NO_WORKER} in the pool {row.fingerprint}; start a worker: massgen worker"
         config = self._files.of(row).read_request().config
         if refused := refused_keys(config, self._environ):
             return describe_refusal(refused)
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
         if row.foreground:
-            return f"the program that executed it ended; {_RESUME} lets a runner continue it"
+            return f"the program that executed it ended; {_RESUME} continues it in the background"
         if self.identity(config) != row.fingerprint:
-            return f"it was started with other keys than those set here; {_RESUME} takes these"
+            return f"it was started with keys other than those set here; {_RESUME} uses these"
         return None
 
 
@@ -192,7 +194,7 @@ def enclosing(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
     try:
         return RunWatch(engine, run_id, lambda _: None).look()
     except MassgenError as error:
-        message = f"this process works inside run {run_id[:80]} ({PARENT_VARIABLE}), which cannot be read: {error}"
+        message = f"cannot read run {run_id[:80]} ({PARENT_VARIABLE}), which started this process: {error}"
         raise MassgenError("nesting_refused", message) from error
 
 
@@ -207,19 +209,20 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     nested, started = asked.config.nested, len(outer.snapshot.nested_runs)
     run_id = outer.row.run_id
     if outer.ended:
-        raise MassgenError("nesting_refused", f"run {run_id}, inside which this would start, is {outer.state}")
+        raise MassgenError("nesting_refused", f"the parent run {run_id} is {outer.state}")
     if nested is None:
-        message = f"the config of run {run_id} says nothing of nested runs, so none may be started inside it"
+        message = f"the config of run {run_id} doesn't allow nested runs; add `nested: {{}}` to it"
         raise MassgenError("nesting_refused", message)
     if asked.levels == 0:
         raise MassgenError("nesting_refused", asked.depth_reached())
     if started >= nested.max_runs:
-        message = f"{started} runs were started inside run {run_id}, and no more may be (max_runs)"
+        message = f"run {started} has already started {run_id} nested runs, the maximum (max_runs)"
         raise MassgenError("nesting_refused", message)
     caps = caps_of_next(run.budget, nested, started, run.budget.free, None)
     if caps is None:
         message = (
-            f"too little is left of the {nested.share_of_budget:.0%} of the budget for nested runs (share_of_budget)"
+            f"too little is left of the {nested.share_of_budget:.0%}, the budget's share for nested runs "
+            "(share_of_budget)"
         )
         raise MassgenError("nesting_refused", message)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds

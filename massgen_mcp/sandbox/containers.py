@@ -65,10 +65,10 @@ async def image_id(name: Literal["docker", "podman"], image: str | None) -> str:
             pulled = await anyio.run_process([found, "pull", "--quiet", wanted], check=False, env=_of_client())
             if pulled.returncode:
                 printed = pulled.stderr.decode(errors="replace").strip()[-500:]
-                raise ImageRefused(f"the image {wanted} cannot be had: {printed}")
+                raise ImageRefused(f"cannot get the image {wanted}: {printed}")
             there = await anyio.run_process(inspect, check=False, env=_of_client())
         return there.stdout.decode(errors="replace").strip()
-    raise ImageRefused(f"the image {wanted} did not come within {PULL_SECONDS:g} s")
+    raise ImageRefused(f"the download of image {wanted} took longer than {PULL_SECONDS:g} s")
 
 
 def _of_client() -> dict[str, str]:

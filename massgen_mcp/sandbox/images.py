@@ -56,7 +56,7 @@ async def unpacked(source: Path, kept_in: Path) -> Image:
         config = json.loads(printed)
         layers, environ = config["rootfs"]["diff_ids"], _environ(config.get("config") or {})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ImageRefused("what it says of itself cannot be read") from error
+        raise ImageRefused("cannot read its metadata") from error
     whole = kept_in / hashlib.sha256("\0".join(map(str, layers)).encode()).hexdigest()[:32]
     if not whole.is_dir():
         await _unpack(source, whole)
@@ -91,8 +91,8 @@ async def _run(script: str, source: Path, place: Path) -> bytes:
             output = (output + chunk)[:MAX_OUTPUT_BYTES]
         ended = await process.wait()
     if ended.reason != "exited" or ended.code != 0:
-        why = output.decode(errors="replace").strip()[-300:] or ended.message or f"ended by its bound of {ended.reason}"
-        raise ImageRefused(f"it cannot be unpacked: {why}")
+        why = output.decode(errors="replace").strip()[-300:] or ended.message or f"limit of {ended.reason}"
+        raise ImageRefused(f"cannot unpack it: {why}")
     return output
 
 

@@ -24,24 +24,24 @@ WITH_NETWORK: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 
 LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
-    "docker": ("only what the image holds is there; the programs of this machine are not",),
-    "podman": ("only what the image holds is there; the programs of this machine are not",),
+    "docker": ("commands only have the image's programs, not this machine's",),
+    "podman": ("commands only have the image's programs, not this machine's",),
     "sandbox-exec": (
-        "paths are this machine's own",
-        "processes and memory are bounded by looking at them, a few times a second",
+        "commands see this machine's own paths",
+        "massgen checks the limits for processes and memory a few times a second",
     ),
 }
 """What is harmless and still not as one would expect."""
 
 COUNTED = (
-    "this user may make no control group, so memory is bounded by counting, up to fifty times a second: a command may "
-    "pass its limit before it is ended, and what sockets hold, or mappings of closed files, is not counted"
+    "your user can't create control groups, so massgen measures memory up to fifty times a second: a command may "
+    "exceed its limit before massgen stops it, and memory in sockets or mappings of closed files isn't counted"
 )
 """What is said of a level of this machine where the kernel does not bound a command's memory."""
 
 UNUSUAL = {
-    "usual_layer": "tools that write beside installed packages (in node_modules, .venv) cannot do that: vitest, pip",
-    "usual_network": "a command cannot reach the server that another one started, and no host of `network:`",
+    "usual_layer": "tools can't write into installed packages (node_modules, .venv), as vitest and pip do",
+    "usual_network": "a command can't reach servers that other commands start, or hosts under `network:`",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
@@ -53,13 +53,13 @@ PROFILE = "bwrap-userns-restrict"
 """Of bubblewrap, in Ubuntu's package of profiles. It gives nothing that bubblewrap starts any right."""
 _INSTALL = "install bubblewrap (`sudo apt install bubblewrap` or `sudo dnf install bubblewrap`)"
 _ALLOW_BY_PROFILE = (
-    "bubblewrap is installed, and AppArmor keeps it from making namespaces: load the profile for `bwrap` (`sudo apt "
-    f"install apparmor-profiles && sudo cp /usr/share/apparmor/extra-profiles/{PROFILE} /etc/apparmor.d/ && "
-    f"sudo apparmor_parser -r /etc/apparmor.d/{PROFILE}`)"
+    "bubblewrap is installed, but AppArmor keeps it from creating namespaces: load the profile for `bwrap` "
+    f"(`sudo apt install apparmor-profiles && sudo cp /usr/share/apparmor/extra-profiles/{PROFILE} "
+    f"/etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/{PROFILE}`)"
 )
 _ALLOW = (
-    "bubblewrap is installed: name no other `sandbox` under `commands`, and where it does not hold, let it make user "
-    "namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
+    "bubblewrap is installed: set no other `sandbox` under `commands`, and if it isn't secure, let it create "
+    "user namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
 )
 
 
@@ -88,7 +88,7 @@ def present(level: LevelName) -> str | None:
     """Why the level cannot be there at all, in words; None if it may be."""
     match level:
         case "bubblewrap":
-            return None if bubblewrap.program() else "bwrap is not installed"
+            return None if bubblewrap.program() else "bwrap isn't installed"
         case "docker" | "podman":
             return None if containers.program(level) else f"{level} is not installed"
         case "sandbox-exec":
@@ -115,9 +115,9 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
         shown = tuple(replace(one, place=str(one.host)) for one in shown)
     environ = environment(variables, policy.toolchains, shown, SCRATCH)
     if policy.open_network and level not in CONTAINERS:
-        raise ValueError("only a container has an open network")
+        raise ValueError("only a container can have an open network")
     if policy.unpacked is not None and level != "bubblewrap":
-        raise ValueError("only bubblewrap takes the programs of an image")
+        raise ValueError("only bubblewrap can use programs from an image")
     match level:
         case "bubblewrap":
             launch = bubblewrap.launch(argv, policy, environ, joins=namespaces is not None)

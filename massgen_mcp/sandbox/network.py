@@ -125,7 +125,7 @@ async def _make_namespace(addresses: list[tuple[str, int]]) -> list[int]:
     """The descriptors of a new namespace, and those of the sockets that listen on these addresses."""
     program = bubblewrap.program()
     if program is None:
-        raise NetworkFailed("bwrap is not installed")
+        raise NetworkFailed("bwrap isn't installed")
     ours, theirs = socket.socketpair()
     with ours, theirs:
         argv = [levels.interpreter(), "-I", "-S", str(_SCRIPT), str(theirs.fileno())]
@@ -144,9 +144,9 @@ async def _make_namespace(addresses: list[tuple[str, int]]) -> list[int]:
                 return descriptors
             _close_all(descriptors)
             raise NetworkFailed(
-                f"no network namespace can be made: {(said[1:] or done.stdout).decode(errors='replace')}"
+                f"cannot create a network namespace: {(said[1:] or done.stdout).decode(errors='replace')}"
             )
-    raise NetworkFailed("no network namespace was made in time")
+    raise NetworkFailed("creating a network namespace took too long")
 
 
 async def _relay(pair: ListedPair, near: SocketStreams) -> None:

@@ -94,7 +94,7 @@ def _piped(
     process: Process | SandboxedProcess, end: Callable[[], Awaitable[None]], over: Callable[[], Awaitable[str]]
 ) -> PipedProgram:
     if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise OSError("its pipes are missing")
+        raise OSError("it has no pipes")
     return PipedProgram(process.stdin, process.stdout, process.stderr, end, over)
 
 

@@ -81,13 +81,13 @@ async def try_level(level: LevelName, *, image: str | None = None) -> LevelRepor
     try:
         targets = await anyio.to_thread.run_sync(Targets, level, image)
     except OSError as error:
-        return LevelReport(level, False, f"it cannot be tried: {error}")
+        return LevelReport(level, False, f"cannot test it: {error}")
     with targets:
         try:
             with anyio.fail_after(TRY_SECONDS):
                 reports = await _reports(level, targets)
         except TimeoutError:
-            return LevelReport(level, False, f"a command in it had not ended after {TRY_SECONDS} s")
+            return LevelReport(level, False, f"a command in it didn't end within {TRY_SECONDS} s")
         except (SandboxFailed, OSError, ValueError) as error:
             return LevelReport(level, False, f"it cannot start a command: {error}")
         outcomes = {**reports, **await anyio.to_thread.run_sync(targets.look)}
@@ -100,9 +100,9 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
     through = sorted(name for name in possible if not name.startswith(("works_", "usual_")))
     broken = sorted(name for name, outcome in outcomes.items() if name.startswith("works_") and outcome != _OPEN)
     if through:
-        return LevelReport(level, False, f"it lets a command through: {', '.join(through)}", outcomes)
+        return LevelReport(level, False, f"a command can escape from it: {', '.join(through)}", outcomes)
     if broken or not outcomes:
-        return LevelReport(level, False, f"commands do not work in it: {', '.join(broken)}", outcomes)
+        return LevelReport(level, False, f"commands don't work in it: {', '.join(broken)}", outcomes)
     counted = (levels.COUNTED,) if outcomes.get(_IN_GROUP) == "no" else ()
     unusual = [note for name, note in levels.UNUSUAL.items() if outcomes.get(name) != _OPEN]
     return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *counted, *unusual))
@@ -208,10 +208,10 @@ _REPORT = TypeAdapter(LevelReport)
 Wanted = Literal["auto"] | LevelName
 HOW_TO_GET_AN_IMAGE = (
     "start Docker or Podman; or install bubblewrap, skopeo and umoci, and name an image on this machine as "
-    "`image_archive`; or leave out docker and images, and commands have this machine's programs"
+    "`image_archive`; or leave out docker and images to use this machine's programs"
 )
-_ELSE = "or set `sandbox: docker` or `podman` under `commands`; macOS has a sandbox of its own"
-_IN_IMAGE = "only what the image holds is there; the programs of this machine are not"
+_ELSE = "or set `sandbox: docker` or `podman` under `commands`; macOS has its own sandbox"
+_IN_IMAGE = "commands only have the image's programs, not this machine's"
 
 
 def how_to_get_one() -> str:
@@ -257,16 +257,16 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
     refused: list[str] = []
     for level in _candidates(wishes):
         if wishes.network and level not in levels.WITH_NETWORK:
-            refused.append(f"{level}: it has no network to offer, and the config asks for one")
+            refused.append(f"{level}: it can't offer a network, but the config asks for one")
             continue
         if wishes.open_network and level not in levels.CONTAINERS:
-            refused.append(f"{level}: only a container has an open network, and the config asks for one")
+            refused.append(f"{level}: only a container can have an open network, and the config asks for one")
             continue
         report = await report_on(level, cache, image=wishes.image if level in levels.CONTAINERS else None)
         if not report.holds:
             refused.append(f"{level}: {report.why}")
         elif wishes.network and level == "bubblewrap" and levels.UNUSUAL["usual_network"] in report.broken:
-            refused.append(f"{level}: it can make no network with relays here, and the config asks for one")
+            refused.append(f"{level}: it can't create a network with relays here, but the config asks for one")
         elif wishes.archive is None or level in levels.CONTAINERS:
             no_layers = levels.UNUSUAL["usual_layer"] in report.broken
             return SandboxChoice(level, "", report.notes, report.broken, no_layers)
@@ -277,7 +277,7 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
                 refused.append(f"{level} with the image {wishes.archive}: {error}")
     wants_image = wishes.archive is not None or wishes.level in levels.CONTAINERS
     how = HOW_TO_GET_AN_IMAGE if wants_image else how_to_get_one()
-    return SandboxChoice(None, f"no sandbox holds here ({'; '.join(refused)}); {how}")
+    return SandboxChoice(None, f"no sandbox works here ({'; '.join(refused)}); {how}")
 
 
 def _candidates(wishes: Wishes) -> tuple[LevelName, ...]:
@@ -289,7 +289,7 @@ def _candidates(wishes: Wishes) -> tuple[LevelName, ...]:
 async def _ready(wishes: Wishes, level: LevelName) -> Image:
     """The image, unpacked, in which a shell starts. Raises `ImageRefused`, `SandboxFailed`."""
     if wishes.archive is None or wishes.images is None:
-        raise ImageRefused("there is no place to unpack it")
+        raise ImageRefused("there is no directory to unpack it into")
     from massgen_mcp.sandbox.images import unpacked  # few runs have an image
 
     image = await unpacked(wishes.archive, wishes.images)

@@ -69,7 +69,7 @@ class SandboxedProcess:
     @property
     def stdout(self) -> ByteReceiveStream:
         if self._process.stdout is None:
-            raise ValueError("the output of this process is not piped")
+            raise ValueError("this process has no output pipe")
         return self._process.stdout
 
     @property

@@ -128,7 +128,7 @@ class SurfaceServer(MCPServer[TaskGroup]):
             known = None if content.mime_type == "application/octet-stream" else content.mime_type
             return replace(content, content=self._redactor.text(content.content), mime_type=known or "text/plain")
         if self._redactor.finds(content.content.decode("latin-1")):
-            raise ResourceError("a key stands in this file, so it is not shown")
+            raise ResourceError("this file contains a key, so massgen doesn't show it")
         return content
 
     async def get_prompt(
@@ -208,7 +208,7 @@ logger = logging.getLogger(__name__)
 ABOUT_KEYS = ("missing_key", "no_default_team")
 SEE_DATA = "The reply is in the data."
 """The text of a reply for a client whose model reads the text beside the data."""
-CUT = " (cut here; fix this first)"
+CUT = " (cut here)"
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
@@ -349,7 +349,7 @@ def _fault(tool: str, error: Exception) -> MassgenError:
     """Write the whole fault to the log; the caller hears where it stands, and nothing of what is in it."""
     reference = secrets.token_hex(4)
     logger.error("%s failed, reference %s", tool, reference, exc_info=error)
-    message = f"{tool} failed by a fault of this program; server.log in the state directory has it as {reference}"
+    message = f"{tool} failed because of a bug in massgen; see server.log in the state directory ({reference})"
     return MassgenError("internal", message)
 
 

@@ -48,7 +48,7 @@ def _parse_moment(given: object) -> object:
     try:
         return datetime.fromisoformat(given).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise ValueError("must be a time as 2026-11-28T09:00") from None
+        raise ValueError("must be a time such as 2026-11-28T09:00") from None
 
 
 Moment = Annotated[
@@ -95,7 +95,7 @@ def as_published(tool: str, arguments: Mapping[str, object], optional: Collectio
         if given.get(name) in NOTHING:
             given[name] = value
         elif value not in NOTHING and value != given[name]:
-            raise MassgenError("invalid_arguments", f"`{other}` is another name of `{name}`; give `{name}` alone")
+            raise MassgenError("invalid_arguments", f"`{other}` is another name for `{name}`; pass only `{name}`")
     return {name: value for name, value in given.items() if name not in optional or value not in NOTHING}
 
 
@@ -127,7 +127,7 @@ def _source(team: str, *, guest: bool) -> str:
 
 
 def _refusal(argument: str) -> MassgenError:
-    message = f"{argument} would name a file of the server, which is not for those who share it; name a team of "
+    message = f"{argument} names a file on the server, which its users can't access; use a team from "
     return MassgenError("invalid_arguments", f"{message}list_configs, and put what the agents need into the question")
 
 
@@ -151,5 +151,5 @@ def _existing(path: str, *, guest: bool) -> str:
             return str(absolute)
         problem = "must be absolute"
     except (OSError, RuntimeError, ValueError):  # also one that is too long, of nobody's home, or no path at all
-        problem = "does not exist, or may not be read"
+        problem = "doesn't exist or isn't readable"
     raise MassgenError("invalid_arguments", f"context path {show_name(path)} {problem}")

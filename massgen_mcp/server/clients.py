@@ -24,19 +24,19 @@ class KnownClient:
 
 
 ANY_CLIENT = KnownClient(
-    "", "Keys go into `env` of this server's entry in the configuration of your MCP client; then restart the client."
+    "", "Set keys under `env` in this server's entry in your MCP client's configuration, then restart the client."
 )
 """A client that is not known: nothing wakes it."""
 KNOWN_CLIENTS = (
     KnownClient(
         "claude-code",
-        "Keys go into the environment that Claude Code starts in; then restart Claude Code. If `massgen install` "
-        "wrote the server's entry, run `massgen install claude-code` again where the key is set.",
+        "Set keys in the environment of Claude Code, then restart Claude Code. If `massgen install` wrote the "
+        "server's entry, run `massgen install claude-code` again in a shell with the key.",
         is_woken_by_tasks=True,
     ),
     KnownClient(
         "claude",
-        "Keys go into `env` of this server's entry in the settings of Claude Desktop; then quit and restart it.",
+        "Set keys under `env` in this server's entry in the settings of Claude Desktop, then quit and restart it.",
     ),
     KnownClient(
         "codex",
@@ -44,9 +44,9 @@ KNOWN_CLIENTS = (
         "~/.codex/config.toml (`massgen install codex` writes them, the plugin has them); then restart Codex.",
     ),
     KnownClient("copilot", ANY_CLIENT.where_keys_go, reads_both_forms=True),
-    KnownClient("massgen web", "Keys go into the environment that `massgen web` is started in; then start it again."),
+    KnownClient("massgen web", "Set keys in the environment of `massgen web`, then restart it."),
 )
-OVER_HTTP = "Keys go into the environment that `massgen-mcp --transport http` is started in; then restart that server."
+OVER_HTTP = "Set keys in the environment of `massgen-mcp --transport http`, then restart that server."
 
 
 def find_client(name: str) -> KnownClient:

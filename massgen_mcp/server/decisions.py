@@ -15,7 +15,7 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 2_000
-NO_ANSWER = "No answer: the person who was asked declined. Decide yourself, and say what you assumed."
+NO_ANSWER = "No answer: the user declined to answer. Decide yourself, and state your assumptions."
 _BUDGET_ACTIONS: tuple[Action, ...] = ("raise_budget", "finish_now", "cancel")
 
 
@@ -48,7 +48,7 @@ def form_of(view: RunView) -> ElicitRequest:
     """The run's open question. Raises `ValueError` without one."""
     asked = view.snapshot.input_required
     if asked is None:
-        raise ValueError("the run asks nothing")
+        raise ValueError("the run has no open question")
     run = f"Team run {view.row.run_id} ({preview(view.snapshot.question, 100)})"
     if asked.kind == "budget_reached":
         cap = view.max_usd or 0.0
@@ -58,12 +58,12 @@ def form_of(view: RunView) -> ElicitRequest:
                 "type": "string",
                 "title": "Decision",
                 "enum": list(_BUDGET_ACTIONS),
-                "enumNames": ["Go on with a larger budget", "Decide with the answers that there are", "Stop the run"],
+                "enumNames": ["Continue with a larger budget", "Decide with the existing answers", "Stop the run"],
             },
             "max_usd": {
                 "type": "number",
                 "title": "New budget in US dollars",
-                "description": f"The new total, if the run is to go on; more than {cap:g}.",
+                "description": f"The new total budget, if you want the run to continue; more than {cap:g}.",
                 "default": 2 * cap,
             },
         }
@@ -97,12 +97,12 @@ def decision_in(view: RunView, filled_in: ElicitResult) -> Decision | None:
     if asked.kind != "budget_reached":
         answer = content.get("answer")
         if not isinstance(answer, str):
-            raise MassgenError("invalid_arguments", "the form needs `answer`, a text")
+            raise MassgenError("invalid_arguments", "the form needs an `answer` as text")
         return Decision("answer", message=answer)
     chosen, value = content.get("decision"), content.get("max_usd")
     action: Action | None = next((one for one in _BUDGET_ACTIONS if one == chosen), None)
     if action is None:
-        raise MassgenError("invalid_arguments", f"the form needs `decision`, one of: {', '.join(_BUDGET_ACTIONS)}")
+        raise MassgenError("invalid_arguments", f"the form needs a `decision`, one of: {', '.join(_BUDGET_ACTIONS)}")
     if action != "raise_budget":
         return Decision(action)
     return Decision(action, value=value if isinstance(value, int | float) and not isinstance(value, bool) else None)

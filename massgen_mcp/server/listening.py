@@ -85,7 +85,7 @@ class Subscriber:
     def want(self, uri: str) -> None:
         """Hear of a resource. Raises `MassgenError` invalid_arguments when there are too many."""
         if uri not in self._uris and len(self._uris) + len(self._tasks) >= MOST:
-            raise MassgenError("invalid_arguments", f"at most {MOST} resources and tasks can be followed at once")
+            raise MassgenError("invalid_arguments", f"you can subscribe to at most {MOST} resources and tasks at once")
         self._uris[uri] = None
         if run := run_in(uri):
             self._follow(run[0])
@@ -306,7 +306,7 @@ async def _run_within(subscriber: Subscriber, scope: anyio.CancelScope) -> None:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass  # the client is gone
         except Exception:
-            logger.exception("a client is not told of changes any more")
+            logger.exception("stopped notifying a client of changes")
 
 
 def _task_ids(wanted: SubscriptionFilter) -> list[str]:
@@ -314,7 +314,7 @@ def _task_ids(wanted: SubscriptionFilter) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in cast("list[object]", given)):
-        raise MCPError(INVALID_PARAMS, "taskIds must be a list of texts")
+        raise MCPError(INVALID_PARAMS, "taskIds must be a list of strings")
     return cast("list[str]", given)
 
 

@@ -52,29 +52,29 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 
     @server.resource(f"{RUN}/status", title="Status of a run", mime_type=JSON_TYPE)
     async def status(run_id: str) -> str:
-        """What the run is doing now, as the tool get_status tells it."""
+        """The current status of the run, as from the tool get_status."""
         return _text_of(await server.call_tool("get_status", {"run_id": run_id}))
 
     @server.resource(f"{RUN}/result{{?view,agent,offset}}", title="Result of a run", mime_type=JSON_TYPE)
     async def result(run_id: str, view: str = "summary", agent: str | None = None, offset: Position = 0) -> str:
-        """The final answer first, then the votes, as the tool get_result tells it."""
+        """The final answer and the votes, as from the tool get_result."""
         arguments = {"run_id": run_id, "view": view, "agent": agent, "offset": offset}
         reply = await server.call_tool("get_result", {key: one for key, one in arguments.items() if one is not None})
         return _text_of(reply)
 
     @server.resource(f"{RUN}/events{{?after}}", title="Events of a run", mime_type=JSON_TYPE)
     async def events(run_id: str, after: Position = 0) -> str:
-        """What has happened in the run, in order; `next` is the address of the following page."""
+        """The events of the run in order; `next` is the address of the following page."""
         return await event_page(await service.watcher.get_run(run_id), after)
 
     @server.resource(f"{RUN}/log{{?offset}}", title="Log of a run", mime_type=TEXT_TYPE)
     async def log(run_id: str, offset: Annotated[int | None, Field(ge=0)] = None) -> str:
-        """What has happened in the run, a line each; the newest part of a long log, or the part from `offset` on."""
+        """The log of the run: the newest part of a long log, or the part from `offset` on."""
         return await log_page(await service.watcher.get_run(run_id), offset)
 
     @server.resource(f"{RUN}/artifacts/{{+path}}", title="File of a run", mime_type="application/octet-stream")
     async def artifacts(run_id: str, path: str) -> str | bytes:
-        """An answer, or a file that belongs to it: below `final/` and `turn_1/`. A directory is listed."""
+        """An answer or one of its files, under `final/` or `turn_1/`, or the list of a directory."""
         return await artifact(await service.watcher.get_run(run_id), path)
 
     @server.resource(f"{SCHEME}configs/{{+name}}", title="Team config", mime_type=YAML_TYPE)
@@ -92,7 +92,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 def _text_of(reply: CallToolResult | InputRequiredResult) -> str:
     """A tool's reply as a document. Raises `ResourceNotFoundError` where the tool refused."""
     if not isinstance(reply, CallToolResult):
-        raise TypeError("only a tool call can ask the client")
+        raise TypeError("massgen can only ask the client during a tool call")
     if reply.is_error or reply.structured_content is None:
         raise ResourceNotFoundError(" ".join(block.text for block in reply.content if isinstance(block, TextContent)))
     return json.dumps(reply.structured_content, ensure_ascii=False, separators=(",", ":"))
@@ -189,7 +189,7 @@ def artifact(view: RunView, path: str) -> str | bytes:
         if not parts:
             return _listing_text(view, *(_entries(root, name) for name in ROOTS))
         if parts[0] not in ROOTS:
-            raise PathMissing(f"{shown(path)}: no such artifact; they lie below {' and '.join(ROOTS)}")
+            raise PathMissing(f"{shown(path)}: artifact not found; artifacts are under {' and '.join(ROOTS)}")
         if root.stat("/".join(parts)).kind == "directory":
             return _listing_text(view, root.list_dir("/".join(parts), LISTED))
         data = root.read_bytes("/".join(parts), MAX_BYTES)

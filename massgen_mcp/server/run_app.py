@@ -93,12 +93,12 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
     """Register the tool that gives the page its data, and nobody else."""
 
     @server.tool(
-        title="Data of a run's page",
+        title="Data for a run's page",
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
         meta={"ui": ONLY_FOR_THE_PAGE},
     )
     async def run_page(
-        run_id: str, seen: Annotated[str, Field(description="`version` of what is drawn already.")] = ""
+        run_id: str, seen: Annotated[str, Field(description="`version` of the data that the page already has.")] = ""
     ) -> CallToolResult:
         """Return what the page of a run draws, or only its `version` if that is drawn already."""
         view = await service.watcher.get_run(run_id)
@@ -122,7 +122,9 @@ async def _drawn(service: RunService, view: RunView) -> dict[str, Any]:
 
     if page := await service.pages.draw_fitting(view, (Most(*held) for held in HOLDS), taken):
         return page
-    raise MassgenError("invalid_action", f"this run is too large for this page; {view.directory.report} has all of it")
+    raise MassgenError(
+        "invalid_action", f"this run is too large for this page; {view.directory.report} has the whole run"
+    )
 
 
 def _ending(view: RunView) -> str:

@@ -198,7 +198,7 @@ class Tasks(Extension):
         require_client_extension(ctx, TASKS)
         named = getattr(ctx.request, "headers", {}).get(NAME_HEADER)
         if named is not None and named != params.task_id:
-            raise MCPError(HEADER_MISMATCH, "the Mcp-Name header is not params.taskId")
+            raise MCPError(HEADER_MISMATCH, "the Mcp-Name header doesn't match params.taskId")
 
 
 def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:

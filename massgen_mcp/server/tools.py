@@ -284,7 +284,7 @@ def _find_unlisted(team: Team, environ: Mapping[str, str]) -> str | None:
     names = [name for name in (*prices.bounded, *prices.by_tokens) if name.partition("/")[2] not in strong]
     if not names:
         return None
-    return f"Not in the list of known models: {', '.join(names)}. Check the name."
+    return f"These models aren't in the price lists, so check their names: {', '.join(names)}. Check the name."
 
 
 def _describe_waiting(server: MassgenServer, view: RunView) -> str:
@@ -324,4 +324,4 @@ def _proposal(config: Config) -> str:
     if config.orchestrator.checks:
         return ""
     found = proposed_checks(Path(context.path) for context in config.orchestrator.context_paths)
-    return f"Possible checks, none of which has run: {', '.join(f'`{one}`' for one in found)}." if found else ""
+    return f"Possible checks (not run yet): {', '.join(f'`{one}`' for one in found)}." if found else ""

@@ -45,7 +45,7 @@ async def leave_with_parent(parent: int) -> None:
 
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-HALF_OF_A_PAIR = "the request holds half of a surrogate pair, which is not valid Unicode text; send the whole character"
+HALF_OF_A_PAIR = "the request contains half of a surrogate pair, which isn't valid Unicode; send the whole character"
 
 
 def answer_to_half_characters(message: bytes) -> JSONRPCMessage | None:

@@ -49,7 +49,7 @@ class ClientAsked(Exception):
     """Ends a tool call: its result is a question to the client."""
 
     def __init__(self, result: InputRequiredResult) -> None:
-        super().__init__("the client is asked")
+        super().__init__("the client has been asked")
         self.result = result
 
 

@@ -83,20 +83,20 @@ class Paired:
         """The one sentence that may be said."""
         n = self.items
         if n < FEWEST:
-            return f"{n} items are too few to claim anything of {first} and {second}."
+            return f"{n} items are too few to compare {first} and {second}."
         points = f"{100 * abs(self.difference):.1f} points"
         between = f"between {100 * self.low:+.1f} and {100 * self.high:+.1f}"
         if settled or (self.p < LEVEL and self.low * self.high > 0):
             how = "better" if self.difference > 0 else "worse"
             return (
-                f"On {n} items of this kind {first} is {how} than {second} by {points} (95 %: {between}); of other "
-                "tasks, and of other versions of these models, nothing is shown."
+                f"On {n} items of this kind, {first} is {how} than {second} by {points} (95 %: {between}). This "
+                "says nothing about other tasks or other versions of these models."
             )
         needed = self.needed(0.05)
-        more = f"; to tell 5 points apart takes about {needed:,}" if needed else ""
+        more = f"; showing a difference of 5 points takes about {needed:,}" if needed else ""
         return (
-            f"{n} items do not show whether {first} or {second} is better ({self.p_text}): the difference may well "
-            f"be {between} points{more}."
+            f"{n} items don't show whether {first} or {second} is better ({self.p_text}): the difference may be "
+            f"{between} points{more}."
         )
 
 

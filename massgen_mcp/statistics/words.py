@@ -22,19 +22,21 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     figures = statistics.figures
     yield ", ".join([f"{counted(figures.runs, 'run')} ended", *statistics.filters])
     if statistics.unread:
-        yield f"({counted(statistics.unread, 'further run')} left no record to be read)"
+        yield f"({counted(statistics.unread, 'further run')} left no readable record)"
     if not figures.runs:
         return
     yield counts_text(figures.states)
     if figures.outcomes:
-        yield f"agreement of the completed ones: {counts_text(figures.outcomes)}"
+        yield f"agreement in completed runs: {counts_text(figures.outcomes)}"
     if figures.weak:
-        yield f"{counted(figures.weak, 'completed run')} with a weak decision, {figures.invalid} of them no success"
+        yield (
+            f"{counted(figures.weak, 'completed run')} with a weak decision, {figures.invalid} of them without success"
+        )
     yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
-    yield f"{clock(figures.seconds)} of work; half of the runs took at most {clock(figures.median_seconds)}"
+    yield f"{clock(figures.seconds)} of work; median duration {clock(figures.median_seconds)}"
     if figures.first_answer.of:
         yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"
-        yield f"the first vote decided {share_text(figures.first_ballot, 'votes')}"
+        yield f"the first vote was decisive in {share_text(figures.first_ballot, 'votes')}"
     yield from _teams(statistics)
     yield from _model_table(statistics)
     yield from _agreement(statistics)
@@ -92,14 +94,14 @@ def _marked(statistics: Statistics) -> Iterator[str]:
             yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
     for one in marked.alone:
         yield (
-            f"{preview(plain(one.model), NAME)} said in its first answer what proved right in "
-            f"{share_text(one.right)}, for {money_text(one.money)}; its teams were right in "
-            f"{share_text(one.team_right)}, for {money_text(one.team_money)}{_cheaper(one)}"
+            f"{preview(plain(one.model), NAME)} had the right answer first in {share_text(one.right)}, for "
+            f"{money_text(one.money)}; its teams were right in {share_text(one.team_right)}, for "
+            f"{money_text(one.team_money)}{_cheaper(one)}"
         )
     for kind in ("procedure", "team"):
         yield from _cheapest([way for way in marked.ways if way.kind == kind])
     if marked.dissent_right.of:
-        yield f"dissent proved right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
+        yield f"dissent was right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
 
 
 def _cheaper(one: Alone) -> str:
@@ -107,8 +109,8 @@ def _cheaper(one: Alone) -> str:
     as_right = one.right.count * one.team_right.of >= one.team_right.count * one.right.of
     known = one.money.usd is not None and not one.team_money.unknown and not one.money.unknown
     cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
-    few = f": too few to claim it from, {FEWEST} are the least" if one.right.of < FEWEST else ""
-    return f"; alone it would have been as right, and cheaper{few}" if as_right and cheaper else ""
+    few = f": too few for a conclusion; at least {FEWEST} are needed" if one.right.of < FEWEST else ""
+    return f"; alone it would have been equally right, but cheaper{few}" if as_right and cheaper else ""
 
 
 def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
@@ -126,10 +128,10 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
         f"{dollars(way.usd_per_right or 0.0)} with {preview(plain(way.name), NAME)} ({share_text(way.right)} right)"
         for way in (best, usual)
     )
-    few = f"too few to claim anything, {FEWEST} of each are the least"
-    claim = "they were asked different questions, `massgen eval --from runs` asks both the same"
+    few = f"too few for a conclusion; at least {FEWEST} of each are needed"
+    claim = "they answered different questions; `massgen eval --from runs` asks both the same ones"
     enough = min(best.right.of, usual.right.of) >= FEWEST
-    yield f"by {best.kind} a right answer cost {cheap}, and {most}, the most frequent: {claim if enough else few}"
+    yield f"a right answer by {best.kind} cost {cheap}; {most}, the most frequent: {(claim if enough else few)}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -101,15 +101,15 @@ def _sentences(run: RunState, doing: Activities) -> str:
         return f"The run is {run.state.replace('_', ' ')}"
     if (asked := run.input_required) is not None:
         if asked.kind == "budget_reached":
-            return "The next call does not fit into the budget: raise it, or finish with what there is"
+            return "The next call would exceed the budget: raise it, or finish with the existing answers"
         return f"{name_of(run, asked.agent) if asked.agent else 'The team'} asks you something"
     match run.state:
         case "queued":
-            return "The run waits for a free place"
+            return "The run is queued"
         case "interrupted" if run.moved:
             return f"The run was {run.moved}"
         case "interrupted":
-            return "The run was interrupted; it continues when somebody resumes it"
+            return "The run was interrupted; continue it with `massgen resume`"
         case _:
             return f"{_again(run)}{_phase(run, doing)}"
 
@@ -117,7 +117,7 @@ def _sentences(run: RunState, doing: Activities) -> str:
 def _again(run: RunState) -> str:
     if run.attempt == 1:
         return ""
-    return f"Attempt {run.attempt}, because the answer before was not sufficient: "
+    return f"Attempt {run.attempt}, because the previous answer was insufficient: "
 
 
 def _phase(run: RunState, doing: Activities) -> str:
@@ -154,7 +154,11 @@ def _voting(run: RunState, doing: Activities) -> str:
     live = _live(run)
     if len(live) == 1:
         return f"{live[0].info.id} has answered"
-    begun = "Nobody writes any more" if run.budget_reached or run.coordination.finish_requested else "All have answered"
+    begun = (
+        "The agents have stopped writing"
+        if run.budget_reached or run.coordination.finish_requested
+        else "All have answered"
+    )
     improving = [
         agent.info.id
         for agent in live
@@ -169,8 +173,8 @@ def _voting(run: RunState, doing: Activities) -> str:
     if not open_ones:
         return "All have voted"
     if not run.votes:
-        void = " once more, because an answer is new" if run.void_votes else ""
-        return f"{begun}; they read each other and vote{void}"
+        void = " again, because there is a new answer" if run.void_votes else ""
+        return f"{begun}; now they read each other's answers and vote{void}"
     return f"{len(run.votes)} of {len(live)} have voted; {_names_text(open_ones)} {_are(open_ones)} still deciding"
 
 

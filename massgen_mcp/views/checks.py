@@ -13,7 +13,7 @@ from massgen_mcp.run_state.work_done import judge_files
 from massgen_mcp.views.names import name_answer, replace_names
 from massgen_mcp.views.plain_text import counted
 
-MISUNDERSTANDING = "The agents wrote these tests, and may share a misunderstanding"
+MISUNDERSTANDING = "The agents wrote these tests themselves, so a shared misunderstanding would go unnoticed"
 
 
 def written_tests(run: RunState) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def standing_in_tests(run: RunState) -> str:
 
 def _test(one: JudgedTest) -> str:
     passed, failed = ", ".join(one.passed), ", ".join(one.failed)
-    came_out = f"not counted, {one.why_void}" if one.void else f"passed by {passed}, failed by {failed}"
+    came_out = f"not counted, {one.why_void}" if one.void else f"{passed} pass it, {failed} fail it"
     return f"{came_out}: {' '.join(one.test.title.split()).rstrip('.')}"
 
 
@@ -116,10 +116,10 @@ def check_notes(run: RunState) -> list[str]:
     """What must not be overlooked, as sentences without a full stop."""
     work = run.work_done
     nothing = work.checked == "nothing_checked"
-    notes = ["Nothing was checked: no check says anything of the final files"] if nothing else []
+    notes = ["Nothing was checked: no check could test the final files"] if nothing else []
     checked = (run.checked_final, run.checked_base)
     problem = next((one.problem for one in checked if one is not None and one.problem), "")
-    notes += [f"Checks did not run: {problem}"] if problem else []
+    notes += [f"The checks did not run: {problem}"] if problem else []
     notes += map(hindered, work.void)
     if run.outcome == "unfinished" and run.end is not None and run.end.winner is not None:
         notes += filter(None, [state_of_unfinished(run, run.end.winner)])
@@ -139,11 +139,7 @@ def checks_state(run: RunState) -> str:
 def state_of_unfinished(run: RunState, agent: str) -> str:
     """The same of what a dropped agent left."""
     checked = run.checked_unfinished.get(agent)
-    return (
-        ""
-        if checked is None
-        else _checks_state(run, checked, f"files that {run.agents[agent].info.id} left unfinished")
-    )
+    return "" if checked is None else _checks_state(run, checked, f"unfinished files of {run.agents[agent].info.id}")
 
 
 def _checks_state(run: RunState, checked: FilesChecked, files: str) -> str:
@@ -152,13 +148,13 @@ def _checks_state(run: RunState, checked: FilesChecked, files: str) -> str:
             return ""
         case "passed":
             silent = len(run.work_done.void)
-            void = f", {silent} of them said nothing" if silent else ""
+            void = f", {silent} of them couldn't tell" if silent else ""
             return f"The {files} pass the checks{void}"
         case "failed":
             failed = [one.command for one in checked.outcomes if one.result == "failed"]
             return f"The {files} fail checks: {', '.join(failed)}"
         case "nothing_checked":
-            return f"Nothing was checked of the {files}"
+            return f"No check ran on the {files}"
 
 
 def hindered(outcome: CheckOutcome) -> str:
@@ -166,15 +162,18 @@ def hindered(outcome: CheckOutcome) -> str:
     if outcome.obstacle is None:
         return f"`{outcome.command}` {outcome.how}"
     why = HINDRANCES[outcome.obstacle]
-    return f"`{outcome.command}` fails for the environment, also on the unchanged files: {why}. Cure: {outcome.cure}"
+    return (
+        f"`{outcome.command}` can't run in this environment, not even on the unchanged files: {why}. Cure: "
+        f"{outcome.cure}"
+    )
 
 
 HINDRANCES: dict[CheckObstacle, str] = {
-    "program_missing": "a program is missing",
+    "program_missing": "a program isn't installed",
     "no_network": "it has no network",
-    "read_only": "it writes where it may only read",
-    "no_toolchain": "a toolchain is missing",
-    "not_permitted": "it is not permitted",
+    "read_only": "it writes to a read-only place",
+    "no_toolchain": "a toolchain isn't installed",
+    "not_permitted": "the sandbox doesn't permit it",
 }
 
 

@@ -29,7 +29,7 @@ def difference_lines(run: RunState, old: AnswerSubmitted, new: AnswerSubmitted, 
     lines += [(Span(row, _STYLES.get(row[:1], "")),) for row in rows[:MAX_LINES]]
     if len(rows) > MAX_LINES:
         lines.append((Span(f"… and {len(rows) - MAX_LINES} more lines", "dim"),))
-    return lines if rows else [*lines, (Span("The two say the same, word for word.", "dim"),)]
+    return lines if rows else [*lines, (Span("The two answers are identical.", "dim"),)]
 
 
 def _answer_lines(answer: AnswerSubmitted, width: int) -> list[str]:

@@ -24,31 +24,31 @@ _REASON = 120
 _SHORT_ID = 12
 """Characters of a run's id that tell it from others."""
 
-RUN_LIMIT = "Raise `timeout_settings: orchestrator_timeout_seconds` in the config."
+RUN_LIMIT = "Raise `orchestrator_timeout_seconds` under `timeout_settings` in the config."
 """Against the time limit of a run."""
 
 REMEDIES: Mapping[FailureReason | DropReason, str] = {
-    "auth": "Set the right key; `massgen doctor` shows which variables are set.",
-    "quota_exhausted": "Add credit at the provider, or ask other models with --models.",
-    "rate_limited": "Wait, or ask fewer agents at once: `limits` in the config, or --num-agents.",
-    "model_not_found": "Correct `model` in the config or --models; `massgen doctor` lists what local servers have.",
-    "unreachable": "Fix the network or `base_url`, or start the server; `massgen doctor` tries the local ones.",
-    "tools_unsupported": "Ask another model with --models, or start the server with tool calls.",
-    "context_too_small": "Ask another model with --models, or start the server with a larger context.",
-    "content_filter": "Word the question differently, or ask other models with --models.",
+    "auth": "Set the right key; `massgen doctor` shows which keys are set.",
+    "quota_exhausted": "Add credit at the provider, or use other models with --model.",
+    "rate_limited": "Wait, or run fewer agents at once: set `limits` in the config, or pass --num-agents.",
+    "model_not_found": "Correct `model` in the config, or --model; `massgen doctor` lists the models of local servers.",
+    "unreachable": "Check the network and `base_url`, or start the server; `massgen doctor` tests local servers.",
+    "tools_unsupported": "Use another model with --model, or enable tool calls in the model server.",
+    "context_too_small": "Use another model with --model, or start the model server with a larger context.",
+    "content_filter": "Rephrase the question, or use other models with --model.",
     "timeout": "Raise `timeout_settings` in the config.",
-    "budget": "Raise the limit that the message names: `budget: max_usd` (--max-usd), `max_tokens` or `max_calls`.",
-    "bad_reply": "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models.",
-    "cut_off": "`massgen result` shows what it had changed.",
-    "no_quorum": "Ask other models with --models; `massgen result` shows what was written.",
-    "no_answer": "Ask other models with --models; `massgen result` shows what was written.",
-    "no_action": "Ask other models with --models; `massgen result` shows what was written.",
-    "sandbox_denied": "`massgen doctor` says what this machine lacks for commands of agents.",
-    "config_invalid": "Correct the config; `massgen --validate FILE` shows every error of it.",
-    "bad_request": "Correct the config; `massgen --validate FILE` shows every error of it.",
-    "runner_lost": "Start a new run; `massgen doctor` looks for a cause on this machine.",
-    "provider_error": "Ask again later, or ask other models with --models.",
-    "internal": "`massgen doctor` looks for a cause on this machine; --debug tells more.",
+    "budget": "Raise the limit named above: `max_usd` (--max-usd), `max_tokens` or `max_calls` under `budget`.",
+    "bad_reply": "Check that `base_url` is the address of the model's API, or use other models with --model.",
+    "cut_off": "`massgen result` shows its changes so far.",
+    "no_quorum": "Use other models with --model; `massgen result` shows the agents' replies.",
+    "no_answer": "Use other models with --model; `massgen result` shows the agents' replies.",
+    "no_action": "Use other models with --model; `massgen result` shows the agents' replies.",
+    "sandbox_denied": "`massgen doctor` shows what this machine needs to run agents' commands.",
+    "config_invalid": "Correct the config; `massgen validate FILE` lists all its errors.",
+    "bad_request": "Correct the config; `massgen validate FILE` lists all its errors.",
+    "runner_lost": "Start a new run; `massgen doctor` looks for problems on this machine.",
+    "provider_error": "Try again later, or use other models with --model.",
+    "internal": "`massgen doctor` looks for problems on this machine; --debug shows details.",
 }
 """What a person can do about an agent or a run that failed: the setting or the command that changes it."""
 
@@ -67,11 +67,11 @@ class RemainingFiles:
 
 
 OF_LIMITS: Mapping[LimitKey, str] = {
-    "max_usd": "Raise `budget: max_usd` in the config, or --max-usd.",
-    "max_tokens": "Raise `budget: max_tokens` in the config.",
-    "max_calls": "Raise `budget: max_calls` in the config.",
-    "max_steps_per_round": "Raise `orchestrator: max_steps_per_round` in the config.",
-    "repeated_call": "Give the team what the failing call lacks, or ask other models with --models.",
+    "max_usd": "Raise `max_usd` under `budget` in the config, or pass a larger --max-usd.",
+    "max_tokens": "Raise `max_tokens` under `budget` in the config.",
+    "max_calls": "Raise `max_calls` under `budget` in the config.",
+    "max_steps_per_round": "Raise `max_steps_per_round` under `orchestrator` in the config.",
+    "repeated_call": "Give the agents what the failing call needs, or use other models with --model.",
 }
 """The same, where it is known which limit was met."""
 
@@ -110,8 +110,8 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
 def list_replacement_notes(run: RunState) -> list[str]:
     """Return which fallbacks took the place of their agents' own models, and why."""
     return [
-        f"{agent.own_model} of {agent.info.id} failed ({agent.replaced.reason}: "
-        f"{preview(agent.replaced.message, _REASON)}); {agent.info.backend}/{agent.info.model} went on in its place."
+        f"{agent.own_model} (agent {agent.info.id}) failed ({agent.replaced.reason}: "
+        f"{preview(agent.replaced.message, _REASON)}); {agent.info.backend}/{agent.info.model} replaced it."
         for agent in run.agents.values()
         if agent.replaced is not None
     ]
@@ -150,7 +150,7 @@ def _next_step(run: RunState) -> str:
     run_id = run.run_id[:_SHORT_ID]
     if run.answers:
         return f"`massgen result {run_id} --view full` shows every answer and vote"
-    return f"`massgen status {run_id}` shows what became of each agent"
+    return f"`massgen status {run_id}` shows each agent's state"
 
 
 def _row(label: str, text: str, width: int) -> list[Line]:

@@ -12,8 +12,8 @@ from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.votes_text import name_of, nobody_voted
 
 FAILURES: Mapping[str, str] = {
-    "nobody_left": "without a vote, because no agent was left",
-    "unproven": "without a proof by the required checks",
+    "nobody_left": "without a vote because no agent was left",
+    "unproven": "without passing the required checks",
 }
 """A completed run that is no success (see `WorkDone.failure`), in few words."""
 
@@ -35,9 +35,9 @@ def list_limits(work: WorkDone) -> list[str]:
     """List what was left undone beyond the decision, as sentences."""
     limits = [f"{refused}." for refused in work.not_copied]
     if work.unproven:
-        limits.insert(0, f"The required checks are not passed: {work.unproven}.")
+        limits.insert(0, f"The required checks don't pass: {work.unproven}.")
     if work.undecided:
-        limits.insert(0, f"Nothing is applied: {work.undecided}.")
+        limits.insert(0, f"massgen applied nothing: {work.undecided}.")
     return limits
 
 
@@ -47,7 +47,9 @@ def describe_vendors(run: RunState) -> str:
     vendors = [*dict.fromkeys(asked)]
     if len(asked) == len(vendors) or "scripted" in vendors:
         return ""
-    return f"{counted(len(vendors), 'vendor')} took part, with {len(asked)} agents: {', '.join(vendors)}."
+    return (
+        f"The team has models from {counted(len(vendors), 'vendor')}, with {len(asked)} agents: {', '.join(vendors)}."
+    )
 
 
 def why_weak(run: RunState, *, checks: bool = True) -> list[str]:
@@ -64,29 +66,32 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
             checks = counted(len(work.failing), "check").replace("0 checks", "checks")
             return f"The final files fail {checks}."
         case "refuted":
-            return "It fails a test that an agent of another vendor wrote, and that a third one confirmed blind."
+            return (
+                "It fails a test that an agent from another vendor wrote and a third agent confirmed without "
+                "seeing the answer."
+            )
         case "one_survivor":
-            return f"Only {run.author} was left of {len(run.agents)} agents."
+            return f"Only {run.author} remained of {len(run.agents)} agents."
         case "shown_in_part":
             return describe_partly_read(run, work.partly_read)
         case "cut_short" | "left_out":
             return _describe_missing(run, work, weakness)
         case "no_majority" | "tests_disagree":
-            few = f"Only {work.agree} of {work.voted} votes are for it: no majority."
-            disputed = "Votes chose it, but another answer passes more of the tests that the agents wrote."
+            few = f"Only {work.agree} of {work.voted} votes are for this answer: no majority."
+            disputed = "Votes chose this answer, but another answer passes more of the tests that the agents wrote."
             return {"no_majority": few, "tests_disagree": disputed}[weakness]
         case "tied":
             return _describe_tie(run, work)
         case "checks_void":
             nothing = work.checked == "nothing_checked"
-            return "Nothing was checked of the final files." if nothing else "Not every check could run."
+            return "No check ran on the final files." if nothing else "Some checks couldn't run."
 
 
 def _describe_missing(run: RunState, work: WorkDone, weakness: Literal["cut_short", "left_out"]) -> str:
     if weakness == "cut_short":
-        return f"It was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
+        return f"The run was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
     names = " and ".join(name_of(run, agent) for agent in run.left_out)
-    return f"It was decided without {names}: no first answer came in time."
+    return f"The run was decided without {names}: no first answer came in time."
 
 
 def _describe_tie(run: RunState, work: WorkDone) -> str:
@@ -94,9 +99,9 @@ def _describe_tie(run: RunState, work: WorkDone) -> str:
         stages = [stage for stage in run.coordination.stages if stage.because == "still_tied"]
         judges = dict.fromkeys(name_of(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
         named = " and ".join(judges or [name_of(run, run.winner.judge)])
-        return f"The votes were tied, and {named} judged between the answers, in both orders."
+        return f"The votes were tied, so {named} compared the answers, in both orders."
     names = " and ".join(name_answer(run, label) for label in work.tied)
-    return f"The votes are tied between {names}, and nothing decides between them."
+    return f"The votes are tied between {names}, and massgen found no way to decide."
 
 
 _TEXTS: Mapping[TextKind, str] = {
@@ -115,8 +120,8 @@ def describe_partly_read(run: RunState, readers: Sequence[PartlyRead]) -> str:
     if len(readers) > MAX_NAMED:
         named.append(f"so did {len(readers) - MAX_NAMED} more")
     if voters := [name_of(run, one.agent) for one in readers if one.voted]:
-        named.append(f"these voted on such parts: {', '.join(voters)}")
-    return f"Texts were shortened, because they are too long for the models: {'; '.join(named)}."
+        named.append(f"these agents voted without seeing everything: {', '.join(voters)}")
+    return f"Some texts were too long for the models, so massgen shortened them: {'; '.join(named)}."
 
 
 def _list_shares(reader: PartlyRead) -> str:
@@ -136,5 +141,5 @@ def list_objections(run: RunState) -> list[str]:
     if not describe_outcome(run):
         told += [f"{clause}." for clause in describe_dissent(run)]
     if run.winner is not None and run.winner.challenge == "unproven":
-        told.append("It fails a test of an agent of another vendor, which nobody confirmed.")
+        told.append("It fails a test that an agent from another vendor wrote, but no other agent confirmed the test.")
     return told

@@ -98,7 +98,7 @@ _LABELS: dict[InputKind | None, str] = {
     None: "To the team: ",
     "question": "Your answer: ",
     "permission": "Your answer: ",
-    "budget_reached": "New limit in $ (nothing: finish): ",
+    "budget_reached": "New limit in $ (leave empty to finish): ",
 }
 
 
@@ -149,7 +149,7 @@ def _foot(run: RunState, controls: Controls, width: int) -> Line:
         asked = run.input_required
         label = _LABELS[asked.kind if asked else None]
         if asked is not None and asked.proposed_usd is not None:
-            label = f"New limit in $, such as {asked.proposed_usd:g} (nothing: finish): "
+            label = f"New limit in $, such as {asked.proposed_usd:g} (leave empty to finish): "
         return (Span(label, "accent"), Span(f"{clip_start(plain(controls.typed), width - width_of(label) - 1)}▏"))
     if controls.question:
         return (Span(controls.question, "accent"),)
@@ -173,19 +173,19 @@ def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
 def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
     """What each key does, a line each."""
     meanings = {
-        "follow": "follow the words and the tools of an agent; once more, or Esc, leaves it",
-        "votes": "the votes so far, with their reasons",
-        "compare": "the answers of two agents, side by side",
-        "say": "a message to the team, read at each agent's next step",
-        "finish": "end now, with the answers there are",
-        "history": "all that happened, as a table",
-        "let go": "have the terminal back; the run goes on in the background",
+        "follow": "follow an agent's text and tool calls; press again or Esc to stop",
+        "votes": "show the votes so far, with reasons",
+        "compare": "compare two agents' answers",
+        "say": "send a message to the team; each agent reads it at its next step",
+        "finish": "finish now with the existing answers",
+        "history": "show the whole history as a table",
+        "let go": "return to the shell; the run continues in the background",
         "keys": "these lines",
-        "leave": "look away; the run goes on",
-        "cancel": "stop the run, and keep its best answer so far; twice: at once",
+        "leave": "stop watching; the run continues",
+        "cancel": "cancel the run and keep its best answer; press twice to stop at once",
     }
     keys = [*_keys(run, Controls(leaves=leaves)), ("r", "history"), ("d", "let go"), ("Ctrl+Z", "suspend")]
-    meanings["suspend"] = "suspend this program; `fg` goes on" + ("" if leaves else ", and so does the run")
+    meanings["suspend"] = "suspend this program; `fg` continues it" + ("" if leaves else ", and the run continues")
     return [(Span(f"{key:>7}  ", "strong"), Span(meanings[what], "dim")) for key, what in keys]
 
 

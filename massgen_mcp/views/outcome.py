@@ -19,13 +19,13 @@ MAX_REASON = 160
 """Characters of a reason."""
 
 WEAKNESSES: dict[Weakness, str] = {
-    "nobody_left": "no agent was left to review it",
-    "unreviewed": "no agent reviewed it",
+    "nobody_left": "no agent was left to review the answer",
+    "unreviewed": "no agent reviewed the answer",
     "checks_failed": "checks fail",
-    "refuted": "a confirmed test refutes it",
-    "one_survivor": "one agent was left",
-    "shown_in_part": "texts were read in part",
-    "cut_short": "it was decided early",
+    "refuted": "a confirmed test refutes the answer",
+    "one_survivor": "only one agent was left",
+    "shown_in_part": "some agents saw only parts of the texts",
+    "cut_short": "the run was decided early",
     "left_out": "an agent was left out",
     "tests_disagree": "tests speak for another answer",
     "no_majority": "no majority",
@@ -91,9 +91,9 @@ def _describe_lone_answer(run: RunState, outcome: Literal["single", "single_surv
         case "single":
             return ""
         case "single_survivor":
-            return f"only {run.author} was left of {counted(len(run.agents), 'agent')}"
+            return f"only {run.author} remained of {counted(len(run.agents), 'agent')}"
         case "unfinished":
-            return f"no agent answered: these are the files that {run.author} left unfinished"
+            return f"no agent answered; these are the unfinished files of {run.author}"
 
 
 def _describe_evidence(run: RunState, outcome: Literal["checked", "tested", "same_files"]) -> str:

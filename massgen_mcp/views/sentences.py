@@ -106,7 +106,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
     match event:
         case RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
-            commands = f"; commands of agents run in {event.sandbox}" if event.sandbox else ""
+            commands = f"; agents' commands run in {event.sandbox}" if event.sandbox else ""
             servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
             return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")
         case BaseTaken():
@@ -116,10 +116,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             level = "WARNING" if event.refused else "INFO"
             text = f"every agent has its own copy of {names}"
             if (earlier := event.begins_with) is not None:
-                text += f", with what {earlier.agent} changed in {earlier.run_id} (files: {earlier.files:,})"
+                text += f", with the changes of {earlier.agent} from run {earlier.run_id} (files: {earlier.files:,})"
             return Sentence(text, listing, level, record="base_taken", live="quiet")
         case ServerLost():
-            text = f"the MCP server {event.server} of {', '.join(event.agents)} is not there"
+            text = f"the MCP server {event.server} (for {', '.join(event.agents)}) is unavailable"
             return Sentence(text, event.message, "WARNING", record="server_lost", live="bad", mark="!")
         case AttemptStarted():
             again = event.attempt > 1
@@ -131,9 +131,11 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"the run continues in another process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
         case TimeReturned():
-            return Sentence(f"its process stood still for {event.seconds:.0f} s, which count for no limit of the run")
+            return Sentence(
+                f"the process was suspended for {event.seconds:.0f} s; this time doesn't count towards the limits"
+            )
         case RunCompleted():
-            text = f"completed with the answer of {event.winner} ({_spaced(event.outcome)}){_changing(event.changes)}"
+            text = f"completed with {event.winner}'s answer ({_spaced(event.outcome)}){_changing(event.changes)}"
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
@@ -148,10 +150,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case RunTimedOut():
             return Sentence(f"timed out; {_best(event.winner)}", event.message, "ERROR", record="session_end")
         case FinishRequested():
-            text = "request to finish with the existing answers"
+            text = "you asked to finish with the existing answers"
             return Sentence(text, record="finish_requested", live="notice")
         case CallerMessage():
-            return Sentence("message to the team", event.message, record="asker_message", live="notice")
+            return Sentence("your message to the team", event.message, record="asker_message", live="notice")
         case InputRequired():
             text = f"needs a decision ({_spaced(event.kind)})"
             return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
@@ -160,7 +162,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.text, record="input_given", live="notice")
         case NestedRunStarted():
             caps = _sum(event.max_usd, event.max_tokens)
-            text = f"starts the nested run {event.run_id} ({event.source}; at most {caps})"
+            text = f"starts nested run {event.run_id} ({event.source}; at most {caps})"
             return Sentence(text, event.question, record="nested_run_started", live="busy")
         case NestedRunEnded():
             spent = event.spent
@@ -172,27 +174,27 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             )
         case BudgetMark():
             spent = _sum(event.usd, event.tokens)
-            return Sentence(f"{event.percent} % of the budget is spent: {spent}", live="busy")
+            return Sentence(f"{event.percent} % of the budget spent: {spent}", live="busy")
         case BudgetReached():
-            text = "the next call does not fit into the budget: no new answers, the team votes on the existing ones"
+            text = "the next call would exceed the budget, so the team votes on the existing answers"
             return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")
         case BudgetRaised():
-            return Sentence(f"the budget is raised to {dollars(event.max_usd)}", record="budget_raised", live="notice")
+            return Sentence(f"the budget is now {dollars(event.max_usd)}", record="budget_raised", live="notice")
         case ReservationExceeded():
             used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
-            return Sentence(f"{event.call_id} used {used}, more than the {reserved} reserved for it", level="WARNING")
+            return Sentence(f"{event.call_id} used {used}, more than the reserved {reserved}", level="WARNING")
         case ModelCallStarted():
-            repeated = ", repeated after a lost process" if event.repeated else ""
+            repeated = ", repeated after its process ended" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
         case ModelCallWaiting():
-            where = "waits in our own queue" if event.obstacle in OWN_QUEUE else "waits"
+            where = "waits in massgen's queue" if event.obstacle in OWN_QUEUE else "waits"
             why = _spaced(event.obstacle)
             text, doing = f"model call {event.call_id} {where} ({why})", f"{where}: {why}"
             if event.obstacle == "budget":
                 return Sentence(text, event.message, "WARNING", doing="waits for room in the budget", live="notice")
             return Sentence(text, level="DEBUG", doing=doing)
         case ModelCallAdmitted():
-            queued = f" after {event.queued_seconds:.1f} s in our own queue" if event.queued_seconds else ""
+            queued = f" after {event.queued_seconds:.1f} s in massgen's queue" if event.queued_seconds else ""
             return Sentence(f"model call {event.call_id} is sent{queued}", level="DEBUG", doing="thinking")
         case TextDelta():
             return Sentence("writes", event.text, level=None, doing="writing")
@@ -212,7 +214,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"model call {event.call_id} failed ({event.reason})"
             return Sentence(text, event.message, "ERROR", doing="")
         case ModelCallAborted():
-            text = f"model call {event.call_id} was stopped: its result could no longer count"
+            text = f"stopped model call {event.call_id}, whose result no longer counts"
             return Sentence(text, level="DEBUG", doing="")
         case ToolStarted():
             doing = f"runs {event.shown}" if event.shown else f"uses {event.name}"
@@ -224,14 +226,14 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"round {event.round} starts; sees {_ballot(event.ballot)}"
             return Sentence(text, record="context_received")
         case MessagesShown():
-            return Sentence("reads the message to the team", level="DEBUG")
+            return Sentence("reads your message to the team", level="DEBUG")
         case BallotChanged():
             return Sentence(f"now sees {_ballot(event.ballot)}", record="update_injected")
         case ConversationShortened():
-            text = "earlier results of its tools are shortened, to make room in its model's window"
+            text = "massgen shortened earlier tool results to make room in the model's context"
             return Sentence(text, record="conversation_shortened")
         case ConversationCondensed():
-            text = "goes on with a note of its earlier work, to make room in its model's window"
+            text = "continues with a summary of its earlier work, to make room in the model's context"
             return Sentence(text, event.note, record="conversation_condensed", live="quiet", mark="~")
         case RuleViolated():
             live = "quiet" if event.counts else None
@@ -247,7 +249,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
         case FirstAnswersClosed():
-            text = f"the team continues without the first answers of {', '.join(event.awaited)}"
+            text = f"the team continues without waiting for the first answers of {', '.join(event.awaited)}"
             return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
         case StageOpened():
             record = "run_off_started" if event.because == "tied" else "stage_opened"
@@ -269,7 +271,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case FilesChecked():
             return _checks_sentence(event)
         case ModelReplaced():
-            text = f"goes on with {event.backend}/{event.model}: its own model failed ({event.reason})"
+            text = f"switches to {event.backend}/{event.model} because its own model failed ({event.reason})"
             return Sentence(text, event.message, "WARNING", record="model_replaced", live="bad", mark="!", doing="")
         case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
@@ -287,57 +289,59 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = "its answer becomes the final answer" if event.reused else "has written the final answer"
             return Sentence(text, event.answer, record="final_answer")
         case AnswerEvaluated():
-            text = f"judges the final answer {'sufficient' if event.sufficient else 'insufficient'}"
+            text = f"rates the final answer as {('sufficient' if event.sufficient else 'insufficient')}"
             live = None if event.sufficient else "busy"
             return Sentence(text, event.reason, record="final_answer_judged", live=live)
         case PresentationFailed():
             text = f"could not write the final answer ({event.reason})"
             return Sentence(text, event.message, "ERROR", record="final_answer_failed", live="bad", mark="✗")
         case UnknownEvent():
-            return Sentence(f"{event.type}: an event of a newer massgen-mcp, unknown here", level="WARNING")
+            return Sentence(
+                f"{event.type}: this version doesn't know this event, which a newer massgen-mcp wrote", level="WARNING"
+            )
         case _:
             assert_never(event)
 
 
 _WHY_OPENED: Mapping[StageReason, str] = {
     "tied": "the votes are tied",
-    "still_tied": "the votes are tied in the run-off, too",
-    "differ": "the answers' files differ",
-    "few_answers": "there are too few answers for tests",
-    "no_sandbox": "tests have no sandbox any more",
-    "no_tests": "nobody wrote a test",
-    "tests_tell_nothing": "the tests do not tell which answer is best",
-    "tests_tied": "the best answers pass as many tests",
-    "start": "not all agents are asked at once",
-    "check_tells": "a check fails on the unchanged files, so agents are asked one after the other",
+    "still_tied": "the run-off is tied again",
+    "differ": "the files of the answers differ",
+    "few_answers": "there are too few answers to test",
+    "no_sandbox": "no sandbox is available for tests",
+    "no_tests": "no agent wrote a test",
+    "tests_tell_nothing": "the tests don't show which answer is best",
+    "tests_tied": "the best answers pass the same number of tests",
+    "start": "massgen asks the agents in groups",
+    "check_tells": "a check fails on the unchanged files, so massgen asks one agent after the other",
     "none_passes": "no answer passes the checks",
-    "no_proof": "the first answers alone, the same or not, prove nothing",
+    "no_proof": "the first answers prove nothing by themselves",
     "disagreement": "the answers differ",
     "dropped": "an agent was dropped",
-    "compare": "the first answers are compared",
+    "compare": "massgen compares the first answers",
     "unchanged": "no answer changes files",
     "answered": "all have answered",
-    "writer_failed": "nobody could write one answer from all",
-    "compared": "two answers are compared",
+    "writer_failed": "no agent could merge the answers",
+    "compared": "massgen compares two answers",
     "no_verdict": "the judge found no single best answer",
-    "voted": "a winner is voted for",
+    "voted": "the team has voted for a winner",
     "failed": "its files fail tests",
-    "proven": "it is proven that they should pass",
-    "wanted": "a failing test is wanted before anybody answers",
-    "fails_before": "a test fails on the unchanged files",
-    "void": "there is no such test yet",
+    "proven": "the tests are confirmed",
+    "wanted": "massgen wants a failing test first",
+    "fails_before": "there is a test that fails on the unchanged files",
+    "void": "no test fails on the unchanged files yet",
 }
 
 
 _DOES: Mapping[StageKind, str] = {
-    "test": "write tests that tell them apart",
-    "synthesise": "writes one from {answers}",
+    "test": "write tests to compare the answers",
+    "synthesise": "merges {answers}",
     "compare": "judges {answers}",
-    "refute": "looks for what refutes {answers}",
-    "settle": "says what the tests of {answers} have to print, without seeing it",
-    "revise": "may mend {answers} once",
+    "refute": "tries to refute {answers}",
+    "settle": "predicts what the tests of {answers} print, without seeing the answer",
+    "revise": "may correct {answers} once",
     "check": "writes one",
-    "confirm": "say what it has to print, from its script alone",
+    "confirm": "predict the test's output from its script",
 }
 
 
@@ -346,7 +350,7 @@ def _stage_words(event: StageOpened) -> str:
     known = f" ({event.lead} against {event.rival})" if event.lead else ""
     match event.kind:
         case "answer":
-            does = f"{'is' if len(event.agents) == 1 else 'are'} asked, {event.left} may be after that"
+            does = f"{('is' if len(event.agents) == 1 else 'are')} asked; {event.left} may follow"
         case "vote":
             again = " once more" if event.because == "tied" else ""
             does = f"{'votes' if len(event.agents) == 1 else 'vote'}{again}, for {answers}"
@@ -361,7 +365,7 @@ def _tests(count: int) -> str:
 
 def _checks_sentence(event: FilesChecked) -> Sentence:
     whose = {"base": "the unchanged files", "answer": f"the files of {event.label}", "final": "the final files"}
-    whose["unfinished"] = "the files that it left unfinished"
+    whose["unfinished"] = "the agent's unfinished files"
     if event.problem:
         text = f"{whose[event.subject]} could not be checked"
         return Sentence(text, event.problem, "WARNING", record="files_checked", live="bad", mark="!")
@@ -370,12 +374,14 @@ def _checks_sentence(event: FilesChecked) -> Sentence:
     outcomes = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.outcomes)
     failed = [outcome for outcome in event.outcomes if outcome.result != "passed"]
     before = [outcome.command for outcome in failed if outcome.command in event.fails_before]
-    notes = f"; not passed before either: {', '.join(before)}" if before and event.subject != "base" else ""
+    notes = f"; also failed before: {', '.join(before)}" if before and event.subject != "base" else ""
     if event.subject == "base":
         notes += "".join(f"; cure of {outcome.command}: {outcome.cure}" for outcome in failed if outcome.cure)
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
-        notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
+        notes += (
+            f"; checked with the original protected files: {', '.join(event.restored)}; with the answer's own: {own}"
+        )
     notes += "".join(f"; warning: {warning}" for outcome in event.outcomes for warning in outcome.warnings)
     notes += "".join(f"; {sentence}" for sentence in event.unfollowed)
     why, _, more = failed[0].excerpt.partition("\n") if failed else ("", "", "")
@@ -398,7 +404,7 @@ def _tone_of_checks(failed: Sequence[CheckOutcome], before: Sequence[str]) -> To
 
 def _came_out(outcome: CheckOutcome) -> str:
     if outcome.flaky:
-        return "flaky (passed and failed on the same files)"
+        return "flaky (both passed and failed on the same files)"
     times = " twice" if outcome.runs > 1 else ""
     return f"{_spaced(outcome.result)}{times}{f' ({_spaced(outcome.obstacle)})' if outcome.obstacle else ''}"
 
@@ -421,7 +427,7 @@ def _format_price(cost: Cost) -> str:
         return "price unknown"
     if cost.source == "free":
         return "free"
-    sources = {"estimate": "an estimate", "bound": "an upper bound: the price is unknown"}
+    sources = {"estimate": "an estimate", "bound": "an upper limit, since the price is unknown"}
     return f"{dollars(cost.usd)}, {sources.get(cost.source or '', f'price from {cost.source}')}"
 
 
@@ -436,7 +442,7 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     """
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
     parts = [
-        f"these say the same: {' = '.join(camp.answers)} ({camp.votes} vote{'' if camp.votes == 1 else 's'} together)"
+        f"same content: {' = '.join(camp.answers)} ({camp.votes} vote{('' if camp.votes == 1 else 's')} together)"
         for camp in camps
     ]
     if event.run_off is not None:
@@ -456,7 +462,7 @@ def _describe_equals(event: WinnerChosen) -> str:
     if event.outcome in DECIDED_BY_RUNS:
         return f"{named} have the same files"
     same = any({*event.drawn} <= {*camp.answers} for camp in event.camps)
-    return f"{named} have as many votes and say the same" if same else f"tied: {named}"
+    return f"{named} have equally many votes and the same content" if same else f"tied: {named}"
 
 
 def _counts(votes: Mapping[str, int]) -> str:
@@ -469,11 +475,11 @@ def _in_form(form: ActionForm) -> str:
         case "tool_call":
             return ""
         case "json" | "fenced_json" | "tool_call_tag" | "function_tag" | "python_tag" | "function_call":
-            return f" by a call written as text ({_spaced(form)})"
+            return f" by a tool call written as text ({_spaced(form)})"
         case "text":
             return " in plain text"
         case "vote_line":
-            return " by a line of text"
+            return " in a line of text"
 
 
 def _changing(changes: Changes | None) -> str:

@@ -39,10 +39,10 @@ def spent_text(spent: Spent) -> str:
     """The same for people: `$0.0412 for 7 calls, 12,345 tokens`, and what is not known."""
     calls = spent.calls + spent.lost_calls
     money = _format_money(spent)
-    unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
+    unknown = f" ({spent.unpriced_calls} of them at an unknown price)" if spent.unpriced_calls < calls else ""
     unpriced = unknown if spent.unpriced_calls else ""
     estimate = "; the cost is an estimate" if spent.estimated_calls else ""
-    estimate += "; the cost is an upper bound" if spent.bounded_calls else ""
+    estimate += "; the cost is an upper limit" if spent.bounded_calls else ""
     saved = ""
     if spent.saved_usd >= LEAST_SAVED_USD:
         saved = f"; prompt caches saved {dollars(spent.saved_usd)}"
@@ -80,17 +80,19 @@ def money_notes(run: RunState) -> list[str]:
             "max_tokens": f"{run.budget.used_tokens:,} tokens of max_tokens {run.budget.max_tokens:,.0f}",
             "max_calls": f"{run.spent.unpriced_calls:,} calls of max_calls {run.budget.max_calls:,.0f}",
         }
-        notes.append(f"The budget was reached at {amounts[run.budget.reached]}.")
+        notes.append(f"The run reached its budget: {amounts[run.budget.reached]}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         calls = "" if math.isinf(run.budget.max_calls) else f"max_calls ({run.budget.max_calls:,.0f}) and "
-        notes.append(f"{unpriced} calls have no known price: they count for {calls}max_tokens, not for max_usd.")
+        notes.append(
+            f"{unpriced} calls have no known price, so they count towards {calls}max_tokens, not towards max_usd."
+        )
     if run.end is None:
         notes += [f"{agent.budget_wait}." for agent in run.agents.values() if agent.budget_wait]
     notes += [format_bound_note(model, bound) for model, bound in run.budget.spending.bounds.items()]
     if estimated := run.spent.estimated_calls:
         notes.append(
-            f"The cost is an estimate for {estimated} calls: a gateway was asked, and they count at the prices of the "
-            "models' own providers. Write price_as or price into the config to be sure."
+            f"The cost of {estimated} calls is an estimate: they went through a gateway, and massgen used the "
+            "prices of the models' own providers. For exact costs, set `price_as` or `price` in the config."
         )
     return notes
 

@@ -41,15 +41,15 @@ def votes_won(run: RunState) -> str | None:
 def nobody_voted(run: RunState) -> str | None:
     """That an ended run's answer is one agent's alone, or unfinished, where it is; None otherwise."""
     if run.outcome == "unfinished":
-        return f"Nobody answered: these are the files that {run.author} left unfinished."
+        return f"No agent answered. These are the unfinished files of {run.author}."
     if not run.work_done.unreviewed:
         return None
     if run.coordination.run_off is not None:
-        return f"The votes were tied, and nobody was left for the run-off: this is {run.author}'s answer alone."
+        return f"The votes were tied and no agent was left for a run-off, so this is only {run.author}'s answer."
     if run.winner is not None and run.winner.agreeing:
         agreeing, asked = len(run.winner.agreeing), len(run.coordination.asked)
         return f"No agent could vote; {agreeing} of {asked} agents gave the same answer."
-    return f"Nobody voted: this is {run.author}'s answer alone, reviewed by nobody."
+    return f"No agent voted or reviewed this answer: it is only {run.author}'s."
 
 
 def name_of(run: RunState, agent: str) -> str:

@@ -116,7 +116,7 @@ class Feeds:
                         feed.take(page, changed)
                         await anyio.sleep(max(LEAST_SECONDS, TIMES_AS_LONG * (drawing + telling)))
             except Exception as error:  # one run that cannot be followed must not end all the others
-                logger.warning("run %s cannot be followed: %s", run_id, error, exc_info=error)
+                logger.warning("cannot follow run %s: %s", run_id, error, exc_info=error)
                 over = _event("fault", {"error": _bytes(self._redactor.text(str(error)))})
         self._forget(run_id, feed)
         feed.over = over
@@ -373,7 +373,7 @@ async def _arguments(request: Request) -> dict[str, Any]:
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY_BYTES:
-            raise MassgenError("invalid_arguments", "that is too much")
+            raise MassgenError("invalid_arguments", "the request is too large")
     try:
         arguments: Any = json.loads(body)
     except (ValueError, RecursionError):

@@ -49,14 +49,14 @@ async def test_without_a_yes_no_login_is_used_and_the_reply_names_the_setting(in
     async with installed.client() as client:
         code, message = await expect_error(client, "start_run", question="What is it?")
     assert code == "no_default_team"
-    assert "MASSGEN_OWN_LOGINS=yes lets codex of this machine answer, with your own login" in message
+    assert "Set MASSGEN_OWN_LOGINS=yes to use codex on this machine, with your own login" in message
 
 
 async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_it_is(installed: TempHome) -> None:
     async with installed.with_variables(**YES).client() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
-    whose = "the agent CLIs that are installed here, with your own logins: codex, from 3 views"
-    assert planned["source"] == f"default team of {whose}"
+    whose = "the installed agent CLIs, with your own logins: codex, from 3 views"
+    assert planned["source"] == f"default team from {whose}"
     assert planned["missing_keys"] == []
     assert "with your own login, so your subscription pays" in json.dumps(planned)
 
@@ -71,7 +71,7 @@ def test_a_question_alone_is_answered_by_the_cli_that_is_installed(installed: Te
 def test_one_answer_at_a_terminal_makes_them_the_team_from_then_on(installed: TempHome) -> None:
     command = [sys.executable, "-m", COMMAND_MODULE, "--init"]
     with typist(command, cwd=installed.work, environ=installed.environ) as person:
-        person.expect("codex 2.6.0 (your own login is there; ")
+        person.expect("codex 2.6.0 (you are logged in; ")
         person.expect("1. Agent CLIs with your own logins, paid by your subscriptions: codex")
         person.answer("Which [1]: ", "1")
         person.answer("Which [1]: ", "2")
@@ -86,12 +86,12 @@ def test_one_answer_at_a_terminal_makes_them_the_team_from_then_on(installed: Te
 def test_the_doctor_tells_which_clis_are_there_logged_in_and_enclosed(installed: TempHome) -> None:
     told = run_command(installed, SERVER_MODULE, "doctor").stdout
     assert "Agent CLI codex" in told
-    assert "codex 2.6.0 (your own login is there; " in told
-    assert "MASSGEN_OWN_LOGINS=yes lets it be in the default team, with your own login" in told
+    assert "codex 2.6.0 (you are logged in; " in told
+    assert "set MASSGEN_OWN_LOGINS=yes to allow it in the default team, with your own login" in told
 
 
 def test_a_cli_without_what_makes_it_speak_the_protocol_is_named_with_what_it_needs(installed: TempHome) -> None:
     package = Path(installed.environ["PATH"].partition(":")[0])
     (package / "codex-acp").rename(package / "codex")
     told = run_command(installed.with_variables(**YES), SERVER_MODULE, "doctor").stdout
-    assert "to be in a team it needs `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())
+    assert "to join a team it needs `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())

@@ -124,7 +124,7 @@ async def test_more_calls_than_there_may_be_at_once_are_refused_and_the_others_h
         for number in range(MAX_CALLS_AT_ONCE + 3):
             writer.write(asked(number, "tools/call", name="look"))
         refused = [json.loads(await reader.readline()) for _ in range(3)]
-        assert [one["error"]["message"] for one in refused] == [f"at most {MAX_CALLS_AT_ONCE} calls at once"] * 3
+        assert [one["error"]["message"] for one in refused] == [f"at most {MAX_CALLS_AT_ONCE} parallel calls"] * 3
         free.set()
         done = [json.loads(await reader.readline()) for _ in range(MAX_CALLS_AT_ONCE)]
         assert {one["result"]["content"][0]["text"] for one in done} == {"seen"}

@@ -141,8 +141,8 @@ async def test_a_crash_is_an_error_with_its_last_words_without_keys_and_another_
 @pytest.mark.parametrize(
     ("raw", "times", "words"),
     [
-        ("{no json}\n", 1, "not JSON"),
-        ("npm warn\n", 200, "no messages"),
+        ("{no json}\n", 1, "aren't JSON"),
+        ("npm warn\n", 200, "aren't messages"),
         ("x" * 50_000, 400, "larger than"),
     ],
     ids=["broken JSON", "stray lines", "an endless line"],
@@ -178,7 +178,7 @@ async def test_who_floods_while_a_call_is_held_is_ended(tmp_path: Path) -> None:
 
 async def test_a_cli_of_another_protocol_is_refused(tmp_path: Path) -> None:
     acting = Acting(tmp_path, environ={"FAKE_VERSION": "7"}, env=["FAKE_VERSION"])
-    with pytest.raises(BackendError, match="does not speak version 1"):
+    with pytest.raises(BackendError, match="doesn't support version 1"):
         await reply(acting.backend, question())
     await acting.backend.aclose()
 

@@ -53,7 +53,7 @@ def test_a_team_of_a_cli_and_a_model_answers_votes_and_presents(home: TempHome) 
     team = Team(home, PLAN)
     printed = team.run("--config", team.config, "What is it?")
     assert f"ANSWER_PREVIEW: {FINAL}" in printed
-    assert "of unknown price" in printed
+    assert "at an unknown price" in printed
     assert f"starts the agent CLI {home.work}/program/fake_agent.py" in printed
     methods = team.told("method")
     assert [methods.count(name) for name in ("initialize", "session/new", "session/prompt")] == [1, 3, 3]
@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_with_a_new_process_and_pays_no_reply_twice(home: T
         ({"preset": "codex", "command": ["x"]}, "expected one of: preset"),
         ({}, "expected one of: preset"),
         ({"command": ["x"], "login": "own"}, "login: own needs a preset"),
-        ({"command": ["x"], "model": "g"}, "model: a command's own CLI is not told of one"),
+        ({"command": ["x"], "model": "g"}, "massgen can't choose the model of your own command"),
         ({"preset": "codex", "enclosure": "off"}, "only your own config"),
     ],
 )
@@ -120,8 +120,8 @@ def test_the_key_of_another_provider_and_a_login_that_is_not_there_are_refused(h
     program.touch(mode=0o755)
     home = home.with_variables(PATH=str(program.parent), HOME=str(home.work), OPENAI_API_KEY="sk-0123456789abcdef")
     for backend, words in (
-        ({"preset": "codex", "env": ["ANTHROPIC_API_KEY"]}, "is the key of a model's provider"),
-        ({"preset": "codex", "login": "own"}, "has no login of yours here"),
+        ({"preset": "codex", "env": ["ANTHROPIC_API_KEY"]}, "is a provider's key, and"),
+        ({"preset": "codex", "login": "own"}, "own needs a login with"),
         ({"preset": "claude_code"}, "npm install -g @agentclientprotocol/claude-agent-acp"),
     ):
         config = home.config("other", {"id": "cody", "backend": {"type": "acp", **backend}})

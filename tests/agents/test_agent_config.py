@@ -89,7 +89,7 @@ def test_a_named_skills_directory_must_exist(tmp_path: Any) -> None:
     there = scripted(coordination_config=CoordinationConfig(use_skills=True, skills_directory=str(tmp_path)))
     assert there.to_config(NOBODY).orchestrator.coordination.skills_directory == str(tmp_path)
     gone = scripted(coordination_config=CoordinationConfig(use_skills=True, skills_directory=str(tmp_path / "gone")))
-    assert "skills_directory: no such directory" in refused(gone)
+    assert "skills_directory: directory not found" in refused(gone)
 
 
 def test_without_settings_only_the_limit_of_answers_differs_from_a_file() -> None:
@@ -156,8 +156,8 @@ def test_a_type_is_told_by_the_name_of_the_model() -> None:
     for model, (kind, name) in params.items():
         backend = AgentConfig({"model": model}).to_config(NOBODY).agents[0].backend
         assert (backend.type, backend.model) == (kind, name)
-    assert "its provider is not clear" in refused(AgentConfig({"model": "mystery"}))
-    assert "backend.type: required key is missing" in refused(AgentConfig())
+    assert "massgen can't tell the provider" in refused(AgentConfig({"model": "mystery"}))
+    assert "backend.type: a required key is missing" in refused(AgentConfig())
 
 
 def test_a_parameter_of_none_is_not_set() -> None:
@@ -171,7 +171,7 @@ def test_max_tokens_means_max_output_tokens() -> None:
         backend = AgentConfig.create_openai_config(**limit).to_config(NOBODY).agents[0].backend
         assert backend.model_dump()["max_output_tokens"] == 100
     both = AgentConfig.create_openai_config(max_tokens=100, max_output_tokens=200)
-    assert "max_tokens: max_output_tokens means the same and has another value" in refused(both)
+    assert "max_tokens: max_output_tokens means the same but has another value; keep one of them" in refused(both)
 
 
 def test_instructions_become_the_system_message_in_order() -> None:
@@ -382,11 +382,11 @@ def test_a_task_is_refused_where_the_backend_lacks_the_tool(preset: str) -> None
 
 def test_a_switch_that_the_backend_lacks_is_refused_when_the_config_is_used() -> None:
     somewhere = AgentConfig.create_chatcompletion_config(enable_web_search=True, base_url="https://llm.example/v1")
-    message = "enable_web_search: chatcompletion does not offer this at https://llm.example/v1; it has no tools"
+    message = "chatcompletion doesn't offer this at https://llm.example/v1; it offers no built-in tools here"
     assert message in refused(somewhere)
     compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
     gemini = AgentConfig.create_gemini_config(enable_web_search=True, base_url=compatible)
-    assert refused(gemini).endswith("it has no tools of its own here; leave base_url out")
+    assert refused(gemini).endswith("it has no built-in tools here; leave base_url out")
 
 
 async def test_the_compatible_type_has_the_search_of_whoever_is_there(aimock: Aimock) -> None:
@@ -458,7 +458,7 @@ def test_a_claude_code_agent_is_one_that_the_engine_knows() -> None:
 
 
 def test_a_file_tool_of_claude_code_cannot_be_taken_away_alone() -> None:
-    with pytest.raises(UnsupportedSettingError, match="disallowed_tools: Write: the file tools come together"):
+    with pytest.raises(UnsupportedSettingError, match="disallowed_tools: Write: the file tools come as a set"):
         code(disallowed_tools=["Bash(rm*)", "Write"])
 
 
@@ -467,7 +467,7 @@ def test_claude_code_gets_no_tool_that_is_not_offered() -> None:
     assert code(allowed_tools=["Read", "Write", "Edit", "Bash"])["commands"] is True
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: Task: not available"):
         code(allowed_tools=["Read", "Write", "Edit", "Task"])
-    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Edit, Write: the file tools come together"):
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Edit, Write: the file tools come as a set"):
         code(allowed_tools=["Read", "Glob", "Grep"])
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: expected a list"):
         code(allowed_tools="Read")

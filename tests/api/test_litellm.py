@@ -72,7 +72,7 @@ def test_a_single_agent_has_no_votes_to_tell_of(llm: Any) -> None:
 def test_the_next_call_of_a_session_may_go_on_with_what_the_first_one_changed(llm: Any) -> None:
     options = {"models": ["scripted/x"], "enable_logging": True}
     session = hidden(llm.completion(model="massgen/build", messages=QUESTION, **options))["massgen_session_id"]
-    with pytest.raises(Exception, match="no turn of this session that has ended has changed files of yours"):
+    with pytest.raises(Exception, match="no finished turn of this session has changed your files"):
         llm.completion(model="massgen/build", messages=QUESTION, **options, session_id=session, changes_of="winner")
 
 
@@ -174,7 +174,7 @@ def test_sampling_parameters_reach_every_model(llm: Any, models: Aimock) -> None
 
 def test_what_a_team_cannot_do_is_refused_or_dropped_on_demand(llm: Any) -> None:
     tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
-    with pytest.raises(llm.UnsupportedParamsError, match="massgen does not support tools"):
+    with pytest.raises(llm.UnsupportedParamsError, match="massgen doesn't support tools"):
         llm.completion(model="massgen/model:scripted/x", messages=QUESTION, tools=tools)
     assert text_of(llm.completion(model="massgen/model:scripted/x", messages=QUESTION, tools=tools, drop_params=True))
 
@@ -198,17 +198,33 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        ({"model": "massgen/basic_mutli"}, "NotFoundError", "Did you mean @examples/basic_multi?"),
-        ({"model": "massgen/path:nowhere.yaml"}, "NotFoundError", "there is no such file"),
+        ({"model": "massgen/basic_mutli"}, "NotFoundError", "did you mean @examples/basic_multi?"),
+        ({"model": "massgen/path:nowhere.yaml"}, "NotFoundError", "this file doesn't exist"),
         ({"model": "massgen/model:gpt-5"}, "AuthenticationError", "needs OPENAI_API_KEY"),
         ({"model": "massgen/build"}, "BadRequestError", "name model or models"),
         ({"model": "massgen/build", "models": ["what"]}, "BadRequestError", "write provider/model"),
-        ({"model": "massgen/build", "models": ["x"], "num_agents": "3"}, "BadRequestError", "num_agents is of a type"),
-        ({"model": "massgen/build", "backend": 5}, "BadRequestError", "backend is of a type"),
+        (
+            {"model": "massgen/build", "models": ["x"], "num_agents": "3"},
+            "BadRequestError",
+            "num_agents is of the wrong type",
+        ),
+        ({"model": "massgen/build", "backend": 5}, "BadRequestError", "backend is of the wrong type"),
         ({"model": "massgen/build", "model_": "x"}, "UnsupportedParamsError", "model_"),
-        ({"model": "massgen/scripted", "models": ["gpt-5"]}, "BadRequestError", "only with the model massgen/build"),
-        ({"model": "massgen/scripted", "api_key": "k"}, "BadRequestError", "keys come from the environment"),
-        ({"model": "massgen/model:scripted/x", "use_docker": True}, "BadRequestError", "have no container"),
+        (
+            {"model": "massgen/scripted", "models": ["gpt-5"]},
+            "BadRequestError",
+            "only works with the model massgen/build",
+        ),
+        (
+            {"model": "massgen/scripted", "api_key": "k"},
+            "BadRequestError",
+            "massgen only reads keys from the environment",
+        ),
+        (
+            {"model": "massgen/model:scripted/x", "use_docker": True},
+            "BadRequestError",
+            "there is no container for agents' commands",
+        ),
         ({"model": "massgen/model:grok/x", "temperature": 9, "k": "XAI"}, "BadRequestError", "temperature"),
     ],
 )

@@ -103,23 +103,31 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
     ("arguments", "code", "message"),
     [
         ({"query": "  "}, "invalid_arguments", "the question is empty"),
-        ({"config": "nowhere.yaml"}, "config_not_found", "Config file not found: nowhere.yaml. Name a YAML file or @"),
-        ({"config": "@examples/basic_mutli"}, "config_not_found", "Did you mean @examples/basic_multi?"),
-        ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set the key in the environment"),
+        (
+            {"config": "nowhere.yaml"},
+            "config_not_found",
+            "nowhere.yaml: this file doesn't exist; name a YAML file, or @",
+        ),
+        ({"config": "@examples/basic_mutli"}, "config_not_found", "did you mean @examples/basic_multi?"),
+        ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set it in the environment"),
         ({"model": "my-model"}, "config_invalid", "write provider/model"),
-        ({"models": "gpt-5"}, "invalid_arguments", "for one name there is model"),
-        ({"model": "scripted/x", "config": "a.yaml"}, "invalid_arguments", "config and model name a team each"),
-        ({"config_dict": {}, "models": ["gpt-5"]}, "invalid_arguments", "config_dict and models name a team each"),
-        ({"config": "@examples/scripted", "num_agents": 2}, "invalid_arguments", "num_agents goes with model"),
-        ({"config": "@examples/scripted", "base_url": "http://x"}, "invalid_arguments", "base_url goes with model"),
-        ({"model": "scripted/x", "num_agents": 11}, "config_invalid", "a team has 1 to 10 agents, not 11"),
+        ({"models": "gpt-5"}, "invalid_arguments", "pass a single name as model"),
+        ({"model": "scripted/x", "config": "a.yaml"}, "invalid_arguments", "config and model each name a team"),
+        ({"config_dict": {}, "models": ["gpt-5"]}, "invalid_arguments", "config_dict and models each name a team"),
+        ({"config": "@examples/scripted", "num_agents": 2}, "invalid_arguments", "num_agents needs model"),
+        ({"config": "@examples/scripted", "base_url": "http://x"}, "invalid_arguments", "base_url needs model"),
+        ({"model": "scripted/x", "num_agents": 11}, "config_invalid", "a team needs 1 to 10 agents, not 11"),
         ({"config_dict": {"agents": []}}, "config_invalid", "config_dict: agents"),
-        ({"model": "scripted/x", "use_docker": True}, "config_invalid", "agents' commands have no container"),
+        ({"model": "scripted/x", "use_docker": True}, "config_invalid", "there is no container for agents' commands"),
         ({"model": "scripted/x", "contxt_paths": []}, "invalid_arguments", "did you mean context_paths?"),
-        ({"model": "scripted/x", "output_file": "no/such/a.txt"}, "invalid_arguments", "no/such does not exist"),
+        ({"model": "scripted/x", "output_file": "no/such/a.txt"}, "invalid_arguments", "no/such doesn't exist"),
         ({"model": "scripted/x", "session_id": "s"}, "invalid_arguments", "there is no session 's' in this process"),
-        ({"model": "scripted/x", "context_paths": ["gone"]}, "config_invalid", "context_paths[0].path: no such file"),
-        ({"model": "scripted/x", "context_paths": "gone"}, "config_invalid", "context_paths is a list of paths"),
+        (
+            {"model": "scripted/x", "context_paths": ["gone"]},
+            "config_invalid",
+            "context_paths[0].path: file or directory not found",
+        ),
+        ({"model": "scripted/x", "context_paths": "gone"}, "config_invalid", "context_paths must be a list of paths"),
         ({"model": "scripted/x", "context_paths": ["."] * 21}, "config_invalid", "context_paths"),
         (
             {"model": "scripted/x", "context_paths": ["."], "enable_filesystem": False},
@@ -129,12 +137,12 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         (
             {"model": "scripted/x", "conversation_history": [{"role": "user", "content": "Hi"}]},
             "invalid_arguments",
-            "ends with the user",
+            "pass that message as the question",
         ),
         (
             {"model": "scripted/x", "conversation_history": [{"role": "tool", "content": "Hi"}]},
             "invalid_arguments",
-            "has the role user or assistant",
+            "each message of the conversation needs the role user or assistant, and text as content",
         ),
     ],
 )
@@ -285,7 +293,7 @@ async def test_only_what_the_winner_changed_comes_to_the_users_paths_and_only_wh
     assert (output / "final.txt").read_text() == "done"
     assert (source / "in.txt").read_text() == "in"
     files = ["output/early.txt", "output/final.txt"]
-    why = "the run was given this directory to read only (permission write allows it)"
+    why = "the run may only read this directory (allow changes with permission: write)"
     left_out = [{"path": "source/in.txt", "reason": why}]
     assert result["applied"] == {"status": "applied", "files": files, "conflicts": [], "left_out": left_out}
 

@@ -337,11 +337,11 @@ def with_agent(**settings: Any) -> dict[str, Any]:
         (with_agent(human_input_mode="ALWAYS"), f"{AGENT}.human_input_mode: expected 'NEVER'"),
         (with_agent(llm_config=[ONE_MODEL, ONE_MODEL]), f"{MODEL}: expected one model"),
         (with_agent(llm_config=[]), f"{MODEL}: expected one model"),
-        ({"type": "ag2", "agent_config": {}}, f"{MODEL}: required key is missing"),
+        ({"type": "ag2", "agent_config": {}}, f"{MODEL}: a required key is missing"),
         (with_agent(sytem_message="x"), f"{AGENT}.sytem_message: unknown key; did you mean 'system_message'?"),
         (section(api_type="bedrock"), f"{MODEL}.api_type: expected 'openai', 'google' or 'anthropic'"),
         (section(temprature=1), f"{MODEL}.temprature: unknown key; did you mean 'temperature'?"),
-        (section(api_key=KEY), f"{MODEL}.api_key: write api_key_env: NAME; keys never belong in a file"),
+        (section(api_key=KEY), f"{MODEL}.api_key: write api_key_env: NAME; never put a key into a file"),
         (section(base_url=f"http://me:{KEY}@host/v1"), f"{MODEL}.base_url: expected an http"),
         ({"type": "ag2"}, "agents[0].backend: expected agent_config or group_config"),
         ({"type": "ag2", "agent_config": "x"}, f"{AGENT}: expected a mapping"),
@@ -377,9 +377,9 @@ def test_it_may_be_named_like_any_model() -> None:
     assert (backend_of(short).model, asked_by(backend_of(short)).api_key_env) == ("gpt-5", "MY_KEY")
     built = config_from_data(build_config(models=["ag2/gpt-5"], num_agents=1), "t", environ=ENVIRON)
     assert backend_of(built).model == "gpt-5"
-    with pytest.raises(MassgenError, match="ag2 is no provider of models by itself; name it as ag2/MODEL"):
+    with pytest.raises(MassgenError, match="ag2 has no default model; name one as ag2/MODEL"):
         build_config(backend="ag2")
-    with pytest.raises(MassgenError, match="not a usable address"):
+    with pytest.raises(MassgenError, match="not a valid address"):
         config_from_models(["ag2/m"], num_agents=1, base_url="ftp://x")
 
 

@@ -369,10 +369,10 @@ def flooding(place: Place, directory: Path, kind: str) -> Backend:
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("calls", "more than 256 calls at once"),
+        ("calls", "more than 256 parallel calls"),
         ("calls of one id", "two of one id"),
         ("steps", "calls more than 256 tools at once"),
-        ("parts", "not JSON"),
+        ("parts", "aren't JSON"),
         ("a line without an end", "a message is larger than 16777216 bytes"),
     ],
 )
@@ -630,7 +630,7 @@ def test_a_directory_to_work_on_is_shown_to_it_and_its_other_settings_are_taken(
     assert config.agents[0].backend.model_dump()["max_thinking_tokens"] == 20_000
     assert reach_of(config, {}, tmp_path).writes == (tmp_path.resolve(),)
     assert team_of(cwd="workspace1").orchestrator.context_paths == ()
-    with pytest.raises(MassgenError, match=r"backend\.cwd: no such directory"):
+    with pytest.raises(MassgenError, match=r"backend\.cwd: directory not found"):
         team_of(cwd=str(tmp_path / "absent"))
 
 
@@ -761,7 +761,7 @@ async def test_your_own_login_is_used_only_where_a_config_says_so(tmp_path: Path
     assert agent_clis.find_login(CONFIG, own) is None
     with pytest.raises(BackendError, match="use_login: true"):
         make_backend(CONFIG, own)
-    with pytest.raises(MassgenError, match="There is no team to start with"):
+    with pytest.raises(MassgenError, match="found no models to use"):
         await default_team(own, places=())
     assert StartClaudeCode(own_login=False) in reach_of(team_of(), own, tmp_path).permissions
     assert StartClaudeCode(own_login=True) in reach_of(team_of(use_login=True), own, tmp_path).permissions

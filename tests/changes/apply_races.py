@@ -137,7 +137,7 @@ def lost(stage: Stage) -> str:
     """What the next command tells of, and whether it stays for the one after."""
     application = apply(stage, dry_run=True)
     (settled,) = application.settled
-    assert bool(settled.lost) == ("cannot be taken back" in (application.note or ""))
+    assert bool(settled.lost) == ("can't be undone" in (application.note or ""))
     paths = [os.path.relpath(path, stage.root) for path in settled.lost]
     return f"lost {paths}" if settled.file.exists() else "settled"
 

@@ -74,7 +74,7 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
         applied = check_reply(await client.call_tool("apply_result", {"run_id": run_id, "dry_run": False}))
         again = await call(client, "apply_result", run_id=run_id, dry_run=False)
         then = (await call(client, "get_result", run_id=run_id))["next_step"]
-    assert re.search(r"Applied at [\d-]+ [\d:]+; apply_result with undo=true takes it back\.", then)
+    assert re.search(r"Applied at [\d-]+ [\d:]+; apply_result with undo=true undoes that\.", then)
     report = home.run_directory(run_id) / "report.html"
     assert data_of(report)["applied_at"] is not None
     files = [
@@ -102,7 +102,7 @@ async def test_a_parent_takes_back_what_it_applied_after_a_look_at_it(home: Temp
     async with home.client() as client:
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
-        assert applied["next_step"].endswith("To take them back, call apply_result with undo=true and dry_run=false.")
+        assert applied["next_step"].endswith("To undo this, call apply_result with undo=true and dry_run=false.")
         looked = await call(client, "apply_result", run_id=run_id, undo=True)
         assert (looked["status"], (repository.path / "code").read_text()) == ("clean", WANTED)
         assert "dry_run=false" in looked["next_step"]
@@ -137,7 +137,7 @@ async def test_nothing_is_applied_to_what_was_given_to_read_only(home: TempHome,
     async with home.client() as client:
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED), permission="read")
         code, told = await expect_error(client, "apply_result", run_id=run_id, dry_run=False)
-    assert (code, "permission write" in told) == ("invalid_action", True)
+    assert (code, "no write permission" in told) == ("invalid_action", True)
     assert repository.fingerprint() == before
 
 
@@ -222,7 +222,7 @@ async def test_what_git_would_convert_is_on_no_branch(home: TempHome, repository
         run_id = await changed_by_a_run(client, home, repository, *steps)
     code, refused = verb(home, run_id, "--branch", "team")
     assert code == 1
-    assert "git converts its line ends when it is committed" in refused["conflicts"][0]["reason"]
+    assert "git converts its line endings on commit" in refused["conflicts"][0]["reason"]
     code, refused = verb(home, run_id, "--branch", "team", "--paths", "project/x.psd")
     assert code == 1
     assert "filter=lfs" in refused["conflicts"][0]["reason"]
@@ -362,7 +362,7 @@ async def test_files_that_fail_required_checks_are_not_applied_unasked(
     assert done.returncode == 2
     applied = (await massgen.run("q", config=config, checks=[check]))["applied"]
     assert (applied["status"], applied["files"]) == ("clean", ["project/code"])
-    assert applied["note"] == f"The final files fail {check}, so nothing was applied."
+    assert applied["note"] == f"The final files fail {check}, so massgen applied nothing."
     assert repository.fingerprint() == before
 
 
@@ -423,6 +423,6 @@ def test_whose_terminal_is_closed_at_the_question_is_told_later_how_to_apply(
         told = window.wait_for("You: ")
     left = re.search(r"has ended in the meantime \(completed; .*\); show it with: massgen result (run-\w+)", told)
     assert left, told
-    for bringing in ("To bring it in: `massgen apply run-", "Applied at "):
+    for bringing in ("To apply it: `massgen apply run-", "Applied at "):
         assert f"\n{bringing}" in run_command(home, SERVER_MODULE, "result", left[1]).stdout
         assert run_command(home, SERVER_MODULE, "apply", left[1]).returncode == 0

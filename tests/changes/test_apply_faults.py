@@ -64,7 +64,10 @@ def test_directories_of_a_containers_image_are_removed_where_nothing_is_left_in_
     assert in_a_container(tmp_path).splitlines() == [
         "applied; byte-identical: False; left []",
         "nothing was changed: person/docs: Invalid cross-device link; byte-identical: True; left ['src/deep', 'docs']",
-        "conflicts ['person/lines.txt: is mounted from elsewhere', 'person/src/a.txt: src is mounted from elsewhere']",
+        (
+            "conflicts ['person/lines.txt: is a mount point of another file system', 'person/src/a.txt: src is a "
+            "mount point of another file system']"
+        ),
     ]
 
 
@@ -97,13 +100,14 @@ if os.geteuid() == 0:
 
     def test_files_that_would_change_hands_are_refused_by_name(home: TempHome, tmp_path: Path) -> None:
         assert told(home, tmp_path, "others", program="apply_races") == (
-            "[('person/lines.txt', 'belongs to another user, and a changed file would be yours'), ('person/src/a.txt', "
-            "'belongs to a group that you are not in, and a changed file would not')]; applied [4242, 65534]"
+            "[('person/lines.txt', 'belongs to another user, but a changed file would belong to you'), "
+            "('person/src/a.txt', \"belongs to a group that you aren't in, so a changed file would lose the "
+            'group")]; applied [4242, 65534]'
         )
 
     def test_a_superuser_who_may_give_no_file_away_adds_own_ones_and_changes_none_of_others(
         home: TempHome, tmp_path: Path
     ) -> None:
         assert told(home, tmp_path, "no right to give", program="apply_races") == (
-            "[('person/src/a.txt', 'belongs to another user, and a changed file would be yours')]; applied [0, 0]"
+            "[('person/src/a.txt', 'belongs to another user, but a changed file would belong to you')]; applied [0, 0]"
         )

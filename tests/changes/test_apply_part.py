@@ -83,9 +83,9 @@ async def test_what_is_no_hunk_is_refused_with_what_there_is(home: TempHome, rep
         for paths, told in (
             (["project/code#3"], "project/code has no hunk #3; it has #1 to #2"),
             (["project/code#0"], "it has #1 to #2"),
-            (["project/new#1"], "project/new is added, so it is applied whole or not at all"),
+            (["project/new#1"], "project/new is added, so massgen can only apply it as a whole"),
             (["project/absent#1"], "it changed: project/code, project/new"),
-            (["project", "project/code#1"], "whole and by hunk"),
+            (["project", "project/code#1"], "you named both"),
         ):
             code, message = await expect_error(client, "apply_result", run_id=run_id, dry_run=False, paths=paths)
             assert (code, told in message) == ("invalid_arguments", True), message
@@ -146,7 +146,7 @@ def test_what_is_no_plain_change_of_a_text_has_no_hunks(
 ) -> None:
     made = patch(private, {"it": before}, {"it": after} if after else {"other": before, "another": (REGULAR, b"x")})
     assert left_out(private, made, "project/it") is not None
-    with pytest.raises(MassgenError, match="whole or not at all"):
+    with pytest.raises(MassgenError, match="as a whole"):
         choose(private, made, ["project/it#1"])
 
 
@@ -298,10 +298,7 @@ async def test_at_the_end_of_a_run_what_runs_by_itself_is_left_out(
     repository.commit(code=CODE)
     config = config_of(home, repository, write("project/.github/workflows/ci.yml", "on: push\n"))
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
-    assert (
-        "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: it runs by itself (GitHub Actions)"
-        in done.stdout
-    )
+    assert "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: it runs by itself" in done.stdout
     applied = (await massgen.run("q", config=config))["applied"]
     assert [one["path"] for one in applied["left_out"]] == ["project/.github/workflows/ci.yml"]
     assert not (repository.path / ".github").exists()
@@ -329,9 +326,9 @@ async def test_what_another_agent_changed_is_applied_also_of_one_that_was_droppe
         assert "apply_result agent=ada" in diff["next_step"]
         part = await apply(client, run_id, "project/code#2", agent="ada")
         assert part["status"] == "applied"
-        no = "Checks did not run on exactly these changes"
-        own = "The files that ada left unfinished pass the checks"
-        assert part["checks"] == f"{no}, but on all that the agent changed. {own}"
+        no = "The checks did not run on exactly these changes, only on all changes of the agent"
+        own = "The unfinished files of ada pass the checks"
+        assert part["checks"] == f"{no}. {own}"
         assert (repository.path / "code").read_text() == SECOND
         whole = await apply(client, run_id, dry_run=True)
         assert whole["checks"] == "The final files pass the checks"
@@ -366,11 +363,11 @@ async def test_each_agents_changes_go_to_a_branch_of_its_own_or_none_is_made(
     repository.git("branch", "in/bo/its/way")
     repository.git("branch", "above")
     for prefix, told in (
-        ("taken", "there is a branch 'taken/bo' already"),
-        ("in", "there is a branch 'in/bo/its/way' already"),
-        ("above", "there is a branch 'above' already"),
-        ("-d", "'-d/ada' is no name for a branch"),
-        ("../x", "is no name for a branch"),
+        ("taken", "the branch 'taken/bo' already exists"),
+        ("in", "the branch 'in/bo/its/way' already exists"),
+        ("above", "the branch 'above' already exists"),
+        ("-d", "'-d/ada' isn't a valid branch name"),
+        ("../x", "isn't a valid branch name"),
     ):
         code, refused = verb(home, *wanted[:2], f"--branch={prefix}")
         assert (code, told in refused["error"]) == (1, True), refused
@@ -395,6 +392,9 @@ async def test_there_are_no_branches_without_git_and_none_of_a_run_that_changed_
     async with home.client() as client:
         changed = await changed_by_a_run(client, home, plain, write("plain/code", FIRST))
         nothing = await changed_by_a_run(client, home, plain)
-    for run_id, told in ((changed, "a branch needs one git repository"), (nothing, "has changed no files of yours")):
+    for run_id, told in (
+        (changed, "to create a branch, one git repository"),
+        (nothing, "has changed none of your files"),
+    ):
         code, refused = verb(home, run_id, "--all", "--branch", "try")
         assert (code, told in refused["error"]) == (1, True), refused

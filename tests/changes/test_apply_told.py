@@ -23,7 +23,7 @@ from tests.terminal import terminal
 
 __all__ = ["home"]
 
-CUT_OFF = "An earlier apply of run-earlier was cut off: it had not happened completely; it was taken back."
+CUT_OFF = "An earlier apply of run-earlier was interrupted: it was incomplete; massgen has undone it."
 
 
 def cut_off(home: TempHome, directory: Path, phase: ApplyPhase = "staging", **told: Any) -> None:
@@ -80,7 +80,7 @@ async def test_nothing_is_changed_where_it_cannot_be_written_down(home: TempHome
         done = {"id": "x", "time": 0.0, "before": "", "after": ""}
         cut_off(home, repository.path, "done", changes=str(record.parent), record=done, undo=False)
         told = (await expect_error(client, "apply_result", run_id=run_id))[1]
-        assert "An earlier apply of run-earlier was cut off: it had happened; it is cleaned up." in told
+        assert "An earlier apply of run-earlier was interrupted: it was complete; massgen has cleaned up." in told
         record.unlink()
         assert (await call(client, "apply_result", run_id=run_id, dry_run=False))["status"] == "applied"
 
@@ -97,12 +97,15 @@ async def test_what_cannot_be_settled_is_told_and_keeps_nobody_from_applying_els
             cut_off(home, busy)
             record.write_text(damage)
             note = (await call(client, "apply_result", run_id=run_id))["note"]
-            assert f"{record}, the record of an apply that was cut off, cannot be read." in note, damage
+            assert f"cannot read {record}, the record of an interrupted apply." in note, damage
         part = IntentPart("other", str(busy), (), staging=".massgen-apply-x")
         write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
         assert applied["status"] == "applied"
-        assert "An earlier apply could not be settled: the files are changed, but that could not be" in applied["note"]
+        assert (
+            "massgen couldn't finish or undo an earlier apply: the files are changed, but massgen couldn't"
+            in applied["note"]
+        )
         assert "File name too long" in applied["note"]
         part = IntentPart("project", str(repository.path / busy.name), (), staging=".massgen-apply-x")
         write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
@@ -159,7 +162,7 @@ def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     assert len(reply.left_out) + (reply.more_left_out or 0) == 100_000
     assert reply.note
     assert "and 995 more" in reply.note
-    assert "997 more were cut off" in reply.note
+    assert "997 more were interrupted" in reply.note
     assert "dry_run=false" in reply.next_step
 
 
@@ -170,7 +173,7 @@ async def test_names_that_are_no_text_are_escaped_in_reasons(home: TempHome, rep
             client, home, repository, write("project/.gitignore", "\n"), write("project/new", "n\n")
         )
         repository.put(**{"new/a\udcff\x1b[2J": "mine\n"})
-        reason = "a directory of this name holds new/a\\xff\\x1b[2J"
+        reason = "a directory with this name contains new/a\\xff\\x1b[2J"
         reply = await call(client, "apply_result", run_id=run_id)
     assert reply["conflicts"] == [{"path": "project/new", "reason": reason}]
     assert f"project/new: {reason}" in run_command(home, SERVER_MODULE, "apply", run_id).stdout

@@ -62,7 +62,7 @@ def test_a_copy_is_the_working_tree_with_all_that_is_not_committed_and_nothing_t
     assert changes.outcome(base, workspace).files == ()
     assert repository.fingerprint() == before
     (directory,) = base.directories
-    assert directory.notes == ("left out, as such files commonly hold secrets: 1",)
+    assert directory.notes == ("left out, since such files often contain secrets: 1",)
 
 
 def test_what_is_already_in_the_users_repository_is_not_stored_again(tmp_path: Path, repository: Repository) -> None:
@@ -284,9 +284,9 @@ def test_submodules_sparse_files_lfs_pointers_and_links_are_named_or_taken_as_th
     (directory,) = base.directories
     assert directory.shared == ("sub",)
     told = " ".join(directory.notes)
-    assert "repositories of their own, to be read only: sub" in told
-    assert "pointers of Git LFS, whose contents are not on this machine: big" in told
-    assert "left out by a sparse checkout: 1" in told
+    assert "nested repositories, which are read-only: sub" in told
+    assert "Git LFS pointers, whose contents aren't on this machine: big" in told
+    assert "missing because of a sparse checkout: 1" in told
     assert changes.outcome(base, workspace).files == ()
 
 

@@ -106,7 +106,7 @@ async def test_what_the_person_changed_in_between_is_kept_or_is_named(home: Temp
         runs = (await call(client, "list_runs"))["runs"]
         code, told = await expect_error(client, "start_run", **given)
         assert code == "invalid_arguments"
-        assert "fits no more: project/code: you and the run changed the same lines" in told
+        assert "no longer apply: project/code: you and the run changed the same lines" in told
         assert (await call(client, "list_runs"))["runs"] == runs, "no run has begun"
     assert repository.fingerprint() == before
 
@@ -126,7 +126,7 @@ async def test_a_turn_whose_directory_changed_while_it_waited_fails_by_name(
         await call(client, "wait_run", run_id=second)
     end = events_of(home.run_directory(second))[-1]
     assert (end["type"], end["reason"]) == ("run_failed", "config_invalid")
-    assert end["message"] == "you have changed what this run was to begin with: project/code"
+    assert end["message"] == "you have changed the files that this run should start from: project/code"
 
 
 async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(
@@ -137,7 +137,10 @@ async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(
         given = turn(repository, solo(home), changes_of=f"{first}/ada", dry_run=True)
         planned = await call(client, "start_run", **given)
         assert f"It begins with what ada changed in {first} (2 files)" in planned["note"]
-        for wanted, told in (("eve", "`agent` must be one of"), ("run-x/ada", "no turn of this session")):
+        for wanted, told in (
+            ("eve", "`agent` must be one of"),
+            ("run-x/ada", "no finished turn of this session has changed your files"),
+        ):
             _, message = await expect_error(client, "start_run", **{**given, "changes_of": wanted})
             assert told in message, message
         assert len((await call(client, "list_runs"))["runs"]) == 1
@@ -152,8 +155,11 @@ async def test_what_cannot_be_gone_on_with_is_refused_before_the_run(
         other = [{"path": str(tmp_path / "other"), "permission": "write"}]
         (tmp_path / "other").mkdir()
         for wanted, told in (
-            ({"changes_of": "winner", "session_id": None}, "give session_id"),
-            ({"changes_of": "winner", "session_id": "another"}, "no turn of this session that has ended has changed"),
+            ({"changes_of": "winner", "session_id": None}, "pass session_id"),
+            (
+                {"changes_of": "winner", "session_id": "another"},
+                "no finished turn of this session has changed your files",
+            ),
             ({"changes_of": "eve"}, "`agent` must be one of: ada, bo"),
             ({"changes_of": "winner", "context_paths": other}, f"the changes are in {repository.path}"),
         ):
@@ -161,7 +167,7 @@ async def test_what_cannot_be_gone_on_with_is_refused_before_the_run(
             assert told in message, message
         run_command(home, SERVER_MODULE, "prune", run_id)
         code, message = await expect_error(client, "start_run", **turn(repository, config, changes_of="winner"))
-        assert (code, "its results were removed" in message) == ("invalid_arguments", True), message
+        assert (code, "massgen has since removed its results" in message) == ("invalid_arguments", True), message
 
 
 # -- comments ---------------------------------------------------------------------------------------------------------
@@ -212,11 +218,11 @@ async def test_agents_are_shown_the_lines_that_the_question_comments_on(home: Te
     [
         ("code:21: beyond", "code:21: the file has 20 lines"),
         ("code:0: before", "code:0: the file has 20 lines"),
-        ("project/absent:1: nothing", "project/absent:1: there is no such file in these changes"),
-        ("../project/code:1: out", "../project/code:1: there is no such file"),
-        ("project/../../../etc/passwd:1: out", "etc/passwd:1: there is no such file"),
-        ("/etc/passwd:1: out", "/etc/passwd:1: there is no such file"),
-        ("\n".join(["code:1: again"] * 101), "101 lines are commented on"),
+        ("project/absent:1: nothing", "project/absent:1: these changes don't include this file"),
+        ("../project/code:1: out", "../project/code:1: this file doesn't exist"),
+        ("project/../../../etc/passwd:1: out", "etc/passwd:1: this file doesn't exist"),
+        ("/etc/passwd:1: out", "/etc/passwd:1: this file doesn't exist"),
+        ("\n".join(["code:1: again"] * 101), "you commented on 101 lines"),
     ],
 )
 async def test_a_line_that_is_not_there_is_refused_by_name(
@@ -280,7 +286,7 @@ async def test_python_goes_on_with_a_patch_that_was_not_applied(
     second = await massgen.run("q", config=solo(home, EDIT), session_id=session, **given)
     assert second["applied"]["files"] == ["project/code"]
     assert (repository.path / "code").read_text() == BOTH
-    with pytest.raises(MassgenError, match="no turn of this session"):
+    with pytest.raises(MassgenError, match="no finished turn of this session has changed your files"):
         await massgen.run("q", config=solo(home), **given)
 
 

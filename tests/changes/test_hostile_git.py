@@ -99,7 +99,7 @@ def test_no_program_that_the_address_of_a_pull_request_names_is_run(
             assert canary.started() == set(), (name, told)
             assert "Fetching pull request 7 from " in told, (name, told)
             assert ("pull request 7, " in told) == (name in ORIGINS_THAT_ANSWER), (name, told)
-    assert repository.git("-c", "core.hooksPath=/dev/null", "for-each-ref") == before, "nothing is written there"
+    assert repository.git("-c", "core.hooksPath=/dev/null", "for-each-ref") == before, "massgen writes nothing there"
 
 
 def test_plain_git_runs_the_programs_of_the_same_repositories(person: TempHome, canary: Canary, tmp_path: Path) -> None:

@@ -100,16 +100,16 @@ async def test_where_nobody_answered_the_result_is_what_was_left_unfinished(
         result = await call(client, "get_result", run_id=run_id)
         assert (result["status"], result["outcome"], result["files"]["of_files"]) == ("failed", "unfinished", 1)
         left = "1 file changed, +1 -1 lines"
-        assert result["answer"] == f"Unfinished: ada did not come to an answer (no_action), and left {left}."
-        assert "Nobody answered: these are the files that ada left unfinished." in result["note"]
+        assert result["answer"] == f"Unfinished: ada gave no answer (no_action), and left {left}."
+        assert "No agent answered. These are the unfinished files of ada." in result["note"]
         assert [(one["of"], one["agent"], one["result"]) for one in result["checks"][:1]] == [
             ("unfinished", "ada", "passed")
         ]
-        assert result["next_step"].startswith("Nobody answered; this is unfinished.")
+        assert result["next_step"].startswith("No agent answered; this is unfinished.")
         diff = await call(client, "get_result", run_id=run_id, view="diff")
         assert "+half done" in diff["answer"]
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
-        assert applied["checks"] == "The files that ada left unfinished pass the checks"
+        assert applied["checks"] == "The unfinished files of ada pass the checks"
     assert (repository.path / "file-00").read_text() == "half done\n"
 
 

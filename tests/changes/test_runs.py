@@ -129,7 +129,7 @@ async def test_a_ballot_shows_what_each_answer_changes_bounded_and_says_where_th
     assert "Your own copy of context/project is project/" in first
     assert "-line 4\n+line four\n" in voting
     assert "1 file changed, +1 -1 lines:" in voting
-    assert "No file is changed." in voting
+    assert "No file was changed." in voting
     assert "+5000 -0" in voting
     assert len(voting) < 40_000
     assert "/changes.patch]" in voting
@@ -270,8 +270,8 @@ async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says
     (taken,) = ended.of(BaseTaken)
     assert taken.tree is None
     assert taken.refused == (
-        "context/folder can only be read: git is not installed; version 2.38 or newer is needed to work on files",
-        "context/alone.txt can only be read: it is a single file; name its directory to have it changed",
+        "context/folder is read-only: git is not installed; version 2.38 or newer is needed to work on files",
+        "context/alone.txt is read-only: it is a single file; to let agents change it, name its directory",
     )
     assert [one.result for one in ended.of(ToolFinished)] == ["n\n", "alone\n"]
 
@@ -286,5 +286,5 @@ async def test_a_directory_to_change_that_cannot_be_copied_ends_the_run_before_a
     ended = await run_team(tmp_path, team([{"answer": "done"}], orchestrator={"context_paths": paths}))
     (failed,) = ended.of(RunFailed)
     assert failed.reason == "config_invalid"
-    assert f"{folder} cannot be copied, so agents could change nothing there: git is not installed" in failed.message
+    assert f"cannot copy {folder}, so agents couldn't change anything there: git is not installed" in failed.message
     assert not ended.of(ModelCallStarted)

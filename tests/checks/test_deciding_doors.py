@@ -103,7 +103,7 @@ async def test_a_word_that_is_none_is_refused_with_those_that_there_are(in_home:
     [
         ({"decide": "judge"}, "decide: judge needs `judge`, the id of an agent"),
         ({"decide": "judge", "judge": "nobody"}, "nobody"),
-        ({"decide": "judge", "judge": "doubles"}, "all agents are of the judge's vendor, scripted"),
+        ({"decide": "judge", "judge": "doubles"}, "all agents are from the judge's vendor, scripted"),
     ],
     ids=["no judge", "an unknown one", "one of the only vendor"],
 )

@@ -63,11 +63,11 @@ async def test_a_dry_run_proposes_the_checks_that_a_directory_has_and_runs_none(
         os.truncate(project / "pyproject.toml", 2 << 20)
         odd = await call(client, "start_run", **asked)
     assert (
-        "Possible checks, none of which has run: `make test`, `make lint`, `npm test`, `python -m pytest -q`, "
-        "`ruff check .`." in planned["note"]
+        "Possible checks (not run yet): `make test`, `make lint`, `npm test`, `python -m pytest -q`, `ruff check .`."
+        in planned["note"]
     )
     assert "Possible checks" not in chosen["note"]
-    assert "Possible checks, none of which has run: `npm test`." in odd["note"], "nothing is waited for or read whole"
+    assert "Possible checks (not run yet): `npm test`." in odd["note"], "nothing is waited for or read whole"
     assert not (project / "ran").exists()
     assert home.runs == []
 
@@ -81,9 +81,9 @@ async def test_without_a_sandbox_checks_are_refused_by_name_before_anything_begi
             client, "start_run", question="Q", config=config, context_paths=[str(project)], checks=[GOOD]
         )
         assert code == "sandbox_denied"
-        assert told.startswith(f"the checks `{GOOD}` run in a sandbox only: no sandbox holds here (sandbox-exec: ")
+        assert told.startswith(f"the checks `{GOOD}` only run in a sandbox: no sandbox works here (sandbox-exec: ")
         code, told = await expect_error(client, "start_run", question="Q", config=config, checks=[GOOD])
-        assert (code, told[:40]) == ("invalid_arguments", "checks judge what answers change in a di")
+        assert (code, told[:40]) == ("invalid_arguments", "checks test changes to your directories")
     assert home.runs == []
 
 
@@ -120,7 +120,7 @@ def in_home(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> TempHome:
 
 async def test_python_takes_checks_too(in_home: TempHome, project: Path) -> None:
     config = in_home.config("teller", agent("a", *TELLS))
-    with pytest.raises(MassgenError, match="checks is of a type that is not taken there"):
+    with pytest.raises(MassgenError, match="checks is it has the wrong type"):
         await massgen_mcp.run("Tell.", config=config, context_paths=[str(project)], checks="make test")
     path = {"path": str(project), "permission": "read"}
     found = await massgen_mcp.run("Tell.", config=config, context_paths=[path], checks=[GOOD], enable_logging=True)

@@ -373,7 +373,7 @@ async def test_a_pass_stands_beside_that_of_the_base_with_its_last_lines_and_num
     fewer = [write("notes", "===== 1 passed in 0.10s =====\n"), {"answer": "green"}, {"vote": "green"}]
     voter, _ = await shown(tmp_path, project, environ, fewer, checks=["cat notes"])
     (below,) = [one.text for one in materials(voter.ballots[0]) if one.kind == "checks" and "cat notes" in one.text]
-    fewer_ran = "Warning: fewer tests ran than on the unchanged files: 1, 12 before."
+    fewer_ran = "Warning: fewer tests ran than on the unchanged files: 1 instead of 12."
     printed = "Tests, as printed by the check: 1, 12 on the unchanged files."
     assert f"{printed} {fewer_ran}\n  ===== 1 passed in 0.10s =====" in below
     assert "On the unchanged files it ended so:\n  collected\n  ===== 12 passed in 0.10s =====" in below
@@ -394,7 +394,7 @@ async def test_a_pass_without_the_compiled_parts_that_the_users_directory_has_ca
         assert ["_fast.cpython-312" in warning for warning in hollow.warnings] == [True], hollow
         assert (built.result, built.warnings) == ("passed", ())
         assert (failed.result, failed.warnings) == ("failed", ())
-    assert any("`true` passes, but it ran without compiled parts" in note for note in check_notes(ended.snapshot))
+    assert any("`true` passes, but it ran without compiled files" in note for note in check_notes(ended.snapshot))
 
 
 async def test_a_library_of_a_checks_own_script_is_put_back_and_what_was_not_followed_is_said_once(
@@ -407,7 +407,7 @@ async def test_a_library_of_a_checks_own_script_is_put_back_and_what_was_not_fol
     ended = await play(tmp_path, project, environ, cheats, checks=["python3 ci/run.py"])
     final = evidence(ended, "final")
     assert (results(final.outcomes), final.restored) == (["failed"], ("ci/ci_lib.py",))
-    said = "ci/ci_lib.py loads code by names that it computes"
+    said = "ci/ci_lib.py loads code by computed names"
     assert evidence(ended, "base").unfollowed == (said,)
     assert final.unfollowed == ()
     assert check_notes(ended.snapshot).count(said) == 1

@@ -31,7 +31,7 @@ OUTPUTS = [
     (1, "> No cached version of junit:junit:4.12 available for offline mode.", "no_network", "offline"),
     (1, "[ERROR] Cannot access central (https://repo) in offline mode and the artifact x:y", "no_network", "offline"),
     (2, "error: No interpreter found for Python 3.10 in managed installations", "no_toolchain", "`commands.readable`"),
-    (1, "Error: EROFS: read-only file system, mkdir '/w/node_modules/.vite-temp'", "read_only", "name node_modules in"),
+    (1, "Error: EROFS: read-only file system, mkdir '/w/node_modules/.vite-temp'", "read_only", "add node_modules to"),
     (1, "ENOENT: no such file or directory, mkdir 'node_modules/.vite-temp'", "read_only", "`copy_ignored`"),
     (1, "touch: cannot touch 'gen/x': Read-only file system", "read_only", "the directory that it writes to"),
     (1, "PermissionError: [Errno 13] Permission denied: '/opt/tool/cache'", "not_permitted", "`commands.readable`"),

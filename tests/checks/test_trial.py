@@ -67,7 +67,7 @@ async def test_a_dry_run_says_how_checks_stand_and_the_start_after_it_says_it_ag
     assert [check["state"] for check in started["checks"]] == ["untried"] * 3
     assert [check["state"] for check in planned["checks"]] == ["passed", "failed", "void"]
     assert "install no-such-program" in planned["checks"][2]["cure"]
-    assert "Cure the checks that are void" in planned["next_step"]
+    assert "Fix the checks marked void" in planned["next_step"]
     assert again["checks"] == planned["checks"]
     assert list((home.path / "checks" / "trials").iterdir()) == []
 
@@ -82,7 +82,7 @@ async def test_a_check_that_misses_what_git_ignores_is_told_what_to_do(project: 
     checks += [f'echo "Cannot find module from $PWD/{name}"; false' for name in ("value", "node_modules/there.js")]
     tried = await try_checks(team_on(project, TELLS, checks=checks), environ, seconds=60)
     assert [one.state for one in tried] == ["failed"] * 5
-    assert tried[0].cure.startswith("dist/made.js is in no copy, as git ignores it")
+    assert tried[0].cure.startswith("dist/made.js is missing in the copies because git ignores it")
     assert "copy_ignored" not in "".join(one.cure for one in tried[1:])
 
 
@@ -107,7 +107,7 @@ def test_a_run_whose_every_check_is_void_says_so_in_its_result(home: TempHome, p
     assert result["note"].startswith("Nothing was checked")
     assert "NOT_APPLIED: 1 file; nothing was checked; apply them with `massgen apply run-" in done.stderr
     planned = run_command(home, SERVER_MODULE, "apply", result["run_id"], "--dry-run")
-    assert "clean: Nothing was checked of the final files. Nothing was changed yet." in planned.stdout
+    assert "clean: No check ran on the final files. Nothing has changed yet." in planned.stdout
 
 
 def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home: TempHome, project: Path) -> None:
@@ -141,9 +141,9 @@ def test_in_the_chat_a_person_is_asked_until_it_agrees(home: TempHome, project: 
         window.say("Tell again.")
         window.wait_until(lambda _: window.everything.count("Start anyway (y/n) [n]:") == 2)
         window.type("y\r")
-        times("Not every check could run.", 1)
+        times("Some checks couldn't run.", 1)
         window.say("Tell once more.")
-        times("Not every check could run.", 2)
+        times("Some checks couldn't run.", 2)
         window.say("/quit")
         assert window.leave() == 0
 
@@ -164,7 +164,7 @@ def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHo
     assert refused["message"].startswith("not tried: ")
     assert not (home.path / "checks").exists()
     (gone,) = tried("--config", "gone.yaml")
-    assert (gone["level"], "there is no such file" in gone["message"]) == ("fail", True), (
+    assert (gone["level"], "this file doesn't exist" in gone["message"]) == ("fail", True), (
         "what a person names has to be there"
     )
     assert [one["level"] for one in tried("--config", str(found))] == ["ok", "warn"], "a person names it"

@@ -41,12 +41,12 @@ async def test_where_nobody_answers_the_unfinished_files_that_checks_speak_for_a
     assert left(ended) == {breaks: ["failed", "failed"], tells: ["passed", "passed"]}
     author = run.agents[tells].info.id
     assert (end.winner, run.outcome, run.author) == (tells, "unfinished", author)
-    told = f"Unfinished: {author} did not come to an answer (no_action), and left 1 file changed, +1 -1 lines."
+    told = f"Unfinished: {author} gave no answer (no_action), and left 1 file changed, +1 -1 lines."
     assert end.answer == told
     assert run.best_changes is not None
     assert [file.path for file in run.best_changes.files] == ["project/notes"]
-    assert nobody_voted(run) == f"Nobody answered: these are the files that {author} left unfinished."
-    assert check_notes(run) == [f"The files that {author} left unfinished pass the checks"]
+    assert nobody_voted(run) == f"No agent answered. These are the unfinished files of {author}."
+    assert check_notes(run) == [f"The unfinished files of {author} pass the checks"]
 
 
 async def test_where_an_answer_stands_unfinished_files_are_checked_and_cannot_win(

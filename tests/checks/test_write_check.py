@@ -224,7 +224,7 @@ def test_fewer_than_three_that_answer_or_scripts_that_do_not_run_are_refused_by_
         config_from_data(data, "test", environ={})
 
     config(3)
-    with pytest.raises(Exception, match="write_check: one agent writes and two confirm"):
+    with pytest.raises(Exception, match="one writes a test and two confirm it"):
         config(2)
-    with pytest.raises(ValidationError, match="write_check needs scripts that run"):
+    with pytest.raises(ValidationError, match="write_check runs scripts"):
         OrchestratorConfig(write_check=True, run_scripts=False)

@@ -147,9 +147,7 @@ def test_no_run_begins_that_could_pass_the_budget_of_all(home: TempHome) -> None
     written(home, *({"question": question} for question in QUESTIONS))
     command = ["questions.jsonl", "--config", config, "--concurrency", "3", "--max-usd"]
     told = batch(home, *command, str(0.5 + 1.5 * each), code=2)
-    assert told.startswith(
-        "6 questions: 2 completed, 4 not asked, because what each may cost could pass the budget: lower "
-    )
+    assert told.startswith("6 questions: 2 completed, 4 not asked, because each could exceed the budget; lower ")
     assert batch(home, *command, "20").startswith("6 questions: 6 completed;")
     assert count_of_runs(home) == 7
     written(home, {"question": "Why?"})
@@ -171,7 +169,7 @@ def test_wrong_lines_are_named_by_their_numbers_before_anything_is_asked(home: T
     written(home, *lines, {"question": "c", "id": "x"}, {"question": "d", "max_usd": -1})
     told = batch(home, "questions.jsonl", "--config", "@examples/scripted", code=1)
     for number, fault in (
-        (1, "each line is one JSON object, such as {"),
+        (1, 'write one JSON object per line, such as {"question"'),
         (2, "question: "),
         (3, "ids: "),
         (5, "the id 'x' is"),
@@ -180,8 +178,8 @@ def test_wrong_lines_are_named_by_their_numbers_before_anything_is_asked(home: T
         assert f"questions.jsonl:{number}: {fault}" in told
     written(home, {"question": "a"}, {"question": "b", "config": "no-such.yaml"}, {"question": "c", "cwd": "nowhere"})
     told = batch(home, "questions.jsonl", "--config", "@examples/scripted", code=1)
-    assert "2: Config file not found: no-such.yaml." in told
-    assert "3: cwd: there is no directory 'nowhere'" in told
+    assert "2: no-such.yaml: this file doesn't exist" in told
+    assert "3: cwd: directory not found: 'nowhere'" in told
     assert count_of_runs(home) == 0
 
 
@@ -199,10 +197,10 @@ def test_no_other_file_is_taken_for_results_or_changed(home: TempHome) -> None:
     for other in (b"Some notes", b"Some\nnotes\n", b'{"id": "x", "question": "y"}\n'):
         notes.write_bytes(other)
         told = batch(home, file.name, "--config", "@examples/scripted", "--output-file", notes.name, code=1)
-        assert "notes.md: not a file of results" in told
+        assert "notes.md: not a results file" in told
         assert notes.read_bytes() == other
     told = batch(home, file.name, "--config", "@examples/scripted", "--output-file", file.name, code=1)
-    assert "results go into another file" in told
+    assert "name a different file for the results than for the questions" in told
 
 
 def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
@@ -210,7 +208,7 @@ def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
     config = home.config("hanging", agent("ada", {"hang": True}))
     with terminal(home, "batch", "questions.jsonl", "--config", config, size=(100, 30)) as window:
         poll_until(lambda: count_of_runs(home))
-        assert "another process works on this batch" in batch(home, "questions.jsonl", "--config", config, code=1)
+        assert "another process is working on this batch" in batch(home, "questions.jsonl", "--config", config, code=1)
         window.type("\x03")
         assert window.leave() == 4
         assert "Run the same command to continue" in window.everything

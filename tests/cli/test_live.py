@@ -116,7 +116,9 @@ def test_the_keys_are_explained_an_agents_tools_can_be_followed_and_the_view_can
     with terminal(home, "--config", config, "Look", python=IN_A_SHELL, size=(100, 30)) as window:
         window.wait_for("Generating…", "? keys")
         window.type("?")
-        window.wait_for("a message to the team, read at each agent's next step", "Ctrl+Z  suspend this program")
+        window.wait_for(
+            "send a message to the team; each agent reads it at its next step", "Ctrl+Z  suspend this program"
+        )
         window.type("1")
         window.wait_for("── ada ─", '$ list_files {"path": "."}', '$ read_file {"path": "no"}', "✗ read_file: ")
         window.type("\x1b")
@@ -163,10 +165,10 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
         window.type("f")
         assert window.leave() == 0
         text = window.everything
-        assert "☆ ada · weak: 1 of 1 agrees; it was decided early · " in text
+        assert "☆ ada · weak: 1 of 1 agrees; the run was decided early · " in text
         assert frames(window) == 0
         assert text.index(
-            "Forty-two.", text.index("☆ ada · weak: 1 of 1 agrees; it was decided early · ")
+            "Forty-two.", text.index("☆ ada · weak: 1 of 1 agrees; the run was decided early · ")
         ) < text.index("Votes\n")
 
 
@@ -182,8 +184,8 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
             other.type("s")
             other.wait_for("To the team: ▏")
             other.type("Mind the rests\r")
-            other.wait_for("message to the team: Mind the rests")
-            window.wait_for("message to the team: Mind the rests")
+            other.wait_for("your message to the team: Mind the rests")
+            window.wait_for("your message to the team: Mind the rests")
             other.type("\x03")
             assert other.leave() == STOPPED
             assert "The run continues" in other.everything
@@ -194,7 +196,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
         assert window.leave() == 0
     with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
         assert other.leave() == 0
-        assert "☆ ada · weak: no agent reviewed it · " in other.everything
+        assert "☆ ada · weak: no agent reviewed the answer · " in other.everything
         assert "Next   `massgen result run-" in other.everything
 
 
@@ -371,7 +373,7 @@ def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -
         window.type("Mind the rests\x7f\x7f")
         window.wait_for("To the team: Mind the res▏")
         window.type("\r")
-        window.wait_for("message to the team: Mind the res", "s say")
+        window.wait_for("your message to the team: Mind the res", "s say")
         window.type("s\x1b")
         window.wait_for("s say", absent="To the team")
         window.type("\x03")
@@ -394,11 +396,11 @@ def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: Tem
     budget = {"max_tokens": 1000, "at_cap": "ask"}
     config = home.config("poor", agent("ada", *steps), agent("bo", {"answer": "one"}), budget=budget)
     with terminal(home, "--config", config, "Do it") as window:
-        window.wait_for("Waiting for you", "New limit in $ (nothing: finish): ▏")
+        window.wait_for("Waiting for you", "New limit in $ (leave empty to finish): ▏")
         window.type("a lot\r")
-        window.wait_for("New limit in $ (nothing: finish): ▏")
+        window.wait_for("New limit in $ (leave empty to finish): ▏")
         window.type("$500\r")
-        window.wait_for("the budget is raised to $500")
+        window.wait_for("the budget is now $500")
         assert window.leave() == 0
     priced = {"price": {"input_usd_per_million": 100, "output_usd_per_million": 100}}
     poor = home.config("poorer", agent("ada", *steps, **priced), budget={"max_usd": 0.002, "at_cap": "ask"})
@@ -407,7 +409,7 @@ def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: Tem
         window.type("\x03")
         window.leave()
     with terminal(home, "--config", config, "Do it") as window:
-        window.wait_for("New limit in $ (nothing: finish): ▏")
+        window.wait_for("New limit in $ (leave empty to finish): ▏")
         window.type("\r")
         window.leave()
         assert happened(newest(home.work / ".massgen" / "massgen_logs"), "finish_requested")

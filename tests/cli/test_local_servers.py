@@ -60,14 +60,14 @@ async def test_a_server_that_does_not_run_is_told_with_what_starts_it(home: Temp
     nobody = home.with_variables(OLLAMA_HOST=f"http://127.0.0.1:{await closed_port()}")
     ended = await command(nobody, COMMAND_MODULE, "--automation", "--model", "ollama/qwen3", "Capital?")
     assert ended.returncode == 2
-    assert ended.stdout.splitlines()[-1].endswith("; start it with `ollama serve`, or mend base_url")
+    assert ended.stdout.splitlines()[-1].endswith("; start it with `ollama serve`, or correct base_url")
 
 
 async def test_the_doctor_tells_what_the_servers_have_and_which_team_that_makes(home: TempHome) -> None:
     async with with_ollama(home) as here:
         told = (await command(here, SERVER_MODULE, "doctor")).stdout
     assert "has qwen3:4b (4B), llama3.2:1b (1.2B)" in told
-    assert "warn  model server: vllm was set to 127.0.0.1:" in told
+    assert "warn  model server: vllm is set to 127.0.0.1:" in told
     (team,) = [line for line in told.splitlines() if line.startswith("ok    default team: ")]
     assert team.endswith(
         ": " + ", ".join(f"{name} (ollama/qwen3:4b)" for name in ("qwen3-4b", "qwen3-4b-2", "qwen3-4b-3"))
@@ -79,7 +79,7 @@ async def test_the_doctor_says_so_where_there_is_no_team(home: TempHome) -> None
     nobody = {row.base_url_variable or "": closed for row in PROVIDERS if row.is_local}
     told = (await command(home.with_variables(**dict.fromkeys(PLANTED, ""), **nobody), SERVER_MODULE, "doctor")).stdout
     assert "warn  default team: none" in told
-    assert "There is no team to start with" in told
+    assert "found no models to use" in told
 
 
 def test_the_doctor_tells_which_config_is_asked_here_or_what_is_wrong_with_it(home: TempHome) -> None:
@@ -87,7 +87,7 @@ def test_the_doctor_tells_which_config_is_asked_here_or_what_is_wrong_with_it(ho
     config.parent.mkdir()
     config.write_text("agents: [{id: ada, backend: {type: scripted, model: x}}]\n")
     told = run_command(home, SERVER_MODULE, "doctor").stdout
-    assert f"ok    config: {config}, in place of the default team: ada (scripted/x)\n" in told
+    assert f"ok    config: {config}, instead of the default team: ada (scripted/x)\n" in told
     config.write_text("agent: [{id: ada}]\n")
     broken = run_command(home, SERVER_MODULE, "doctor")
     assert broken.returncode == 1

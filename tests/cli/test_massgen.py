@@ -72,14 +72,14 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
     directory = log_dir(done.stdout)
     assert re.fullmatch(r"log_\d{8}_\d{6}_\d{6}", directory.name)
     assert directory.parent == home.work / ".massgen" / "massgen_logs"
-    assert "config.yaml, the team of this project, is yours" in (home.work / ".massgen" / ".gitignore").read_text()
+    assert "You can commit config.yaml, the team of this project" in (home.work / ".massgen" / ".gitignore").read_text()
     expected = [
         re.escape(f"LOG_DIR: {directory}"),
         re.escape(f"STATUS: {directory / 'status.json'}"),
         re.escape("AGENTS: agent_a (scripted/scripted), agent_b (scripted/scripted), agent_c (scripted/scripted)"),
         r"QUESTION: What is it\?",
         re.escape(IN_PROGRESS),
-        "TEAM: @examples/scripted; no hosts, no keys, writes nothing of yours",
+        "TEAM: @examples/scripted; no hosts, no keys, changes none of your files",
         "WINNER: agent_b",
         r"OUTCOME: \w+, 3 of 3 voted",
         r"DURATION: \d+\.\d+s",
@@ -425,4 +425,4 @@ def test_who_has_nothing_to_vote_for_still_answers_when_the_budget_is_reached(ho
     config = home.config("tight", dear, agent("bo", {"answer": "B."}), budget={"max_usd": 0.002})
     done = run_command(home, COMMAND_MODULE, "--automation", "--config", config, "q")
     assert (done.returncode, "ANSWER_PREVIEW: B." in done.stdout.splitlines()) == (2, True), done.stdout
-    assert "Nobody voted: this is bo's answer alone, reviewed by nobody." in done.stdout
+    assert "No agent voted or reviewed this answer: it is only bo's." in done.stdout

@@ -8,7 +8,7 @@ from typing import Any
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call
 
-SHOWN = "how a run is shown and logged is chosen where it is started"
+SHOWN = "choose display and logs when you start a run"
 MASSGENS: dict[str, Any] = {
     "ui": {"display_type": "rich_terminal", "logging_enabled": True},
     "orchestrator": {"snapshot_storage": "snapshots", "fairness_enabled": True},
@@ -37,9 +37,9 @@ def test_what_we_have_not_is_refused_in_groups_with_the_way_out(home: TempHome) 
     code, lines = massgen(home, "--validate", home.config("team", *backends, **MASSGENS))
     assert code == 1
     assert len(lines) == 2, lines
-    assert "agents[0].backend.auto_discover_custom_tools: code is not looked for, and hooks are not run" in lines[0]
+    assert "agents[0].backend.auto_discover_custom_tools: massgen doesn't search for code or run hooks" in lines[0]
     assert lines[0].endswith("(also agents[1].backend.auto_discover_custom_tools)")
-    assert "agents[0].backend.enable_image_generation: agents read and write text only" in lines[1]
+    assert "agents[0].backend.enable_image_generation: agents only read and write text" in lines[1]
 
 
 def test_a_run_tells_what_of_its_config_was_ignored_within_twenty_lines(home: TempHome) -> None:
@@ -85,7 +85,7 @@ def test_a_directory_whose_path_is_not_utf8_is_refused_in_words_and_works_withou
     refused = massgen_there()
     assert (refused.returncode, refused.stdout) == (1, b"")
     assert refused.stderr.startswith(b"ERROR unsafe_path: ")
-    assert b"the path is not UTF-8" in refused.stderr
+    assert b"the path isn't valid UTF-8" in refused.stderr
     kept = massgen_there("--no-logs")
     assert kept.returncode == 0, kept.stderr
     assert b"COMPLETED: 1 agents" in kept.stdout

@@ -14,7 +14,7 @@ from tests.planted import PLANTED
 
 TEAM = "agents: [{id: ada, backend: {type: scripted, model: x}}]\n"
 ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
-OBJECT = 'each line is one JSON object, such as {"question": '
+OBJECT = 'write one JSON object per line, such as {"question": '
 
 
 class Mistake(NamedTuple):
@@ -50,13 +50,15 @@ MISTAKES = {
     "models with blanks": Mistake(
         "massgen --models gpt-5 claude-x q", 1, "separate several models by commas: --model gpt-5,claude-x"
     ),
-    "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: --backend openai"),
+    "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: use --backend openai"),
     "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "it is a model: openai/gpt-5"),
     "a model's last name": Mistake("massgen --model opus q", 1, "did you mean claude-opus-"),
     "too few agents": Mistake(
         "massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number of at least 0"
     ),
-    "too many agents": Mistake("massgen --model scripted/x --num-agents 99 q", 1, "a team has 1 to 10 agents, not 99"),
+    "too many agents": Mistake(
+        "massgen --model scripted/x --num-agents 99 q", 1, "a team needs 1 to 10 agents, not 99"
+    ),
     "dollars with their sign": Mistake("massgen --max-usd '$5' q", 1, "such as 2.50"),
     "no config": Mistake("massgen --validate", 1, "no config here, .*; create one with `massgen init`"),
     "no interrupted run": Mistake("massgen --resume", 1, "this directory has no interrupted run"),
@@ -103,7 +105,7 @@ MISTAKES = {
     "start a company": Mistake("massgen start a new company", 1, "massgen start 'a new company'"),
     "mark my words": Mistake("massgen mark my words", 64, "there are: right, wrong.*massgen -- 'mark my words'"),
     "help me": Mistake("massgen help me", 64, "massgen -- 'help me'"),
-    "runs all": Mistake("massgen runs all", 64, "there is no place for all.*massgen help runs"),
+    "runs all": Mistake("massgen runs all", 64, "unexpected arguments: all.*massgen help runs"),
     "a question for massgen-mcp": Mistake("massgen-mcp hello there", 64, "massgen 'hello there' asks a team"),
     # options of other names
     "--budget": Mistake("massgen --budget 1 q", 1, "did you mean '--max-usd'?"),
@@ -124,7 +126,7 @@ MISTAKES = {
     # verbs
     "no run here": Mistake("massgen result", 3, "no run was started in .*`massgen runs` lists all runs"),
     "latest of none": Mistake("massgen status latest", 3, "no run was started in .*`massgen runs` lists all runs"),
-    "no such run": Mistake("massgen watch nosuch", 3, "there is no run 'nosuch'.* lists them"),
+    "no such run": Mistake("massgen watch nosuch", 3, "there is no run 'nosuch'.* lists all runs"),
     "apply what": Mistake("massgen apply", 64, "apply needs a run's ID; `massgen runs` lists"),
     "cancel what": Mistake("massgen cancel", 64, "cancel needs a run's ID; `massgen runs` lists"),
     "resume what": Mistake("massgen resume", 64, "resume needs a run's ID; `massgen runs` lists"),
@@ -142,15 +144,18 @@ MISTAKES = {
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
     "a page of no verb": Mistake("massgen help reslt", 64, "did you mean 'result'?"),
     "a port over stdio": Mistake("massgen serve --port 80", 64, "--port goes with --transport http"),
-    "a store without a URL": Mistake("massgen worker", 1, "postgresql://USER@HOST/DATABASE (or give --store)"),
+    "a store without a URL": Mistake(
+        "massgen worker", 1, "it must be postgresql://USER@HOST/DATABASE (or pass --store)"
+    ),
     "a team to compare": Mistake(
         "massgen eval @questions -c t.yaml", 1, "--against is missing: massgen eval --configs"
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
     "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
-    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "Name a YAML file or @examples/NAME"),
+    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "name a YAML file, or @examples/NAME"),
     "a variable as model": config(
-        "agents: [{backend: {type: openai, model: '${MODEL}'}}]", "t.yaml:1: .*variables are not replaced here; write"
+        "agents: [{backend: {type: openai, model: '${MODEL}'}}]",
+        "t.yaml:1: .*massgen doesn't replace variables here; write",
     ),
     "no commit": Mistake("massgen review", 2, "this repository has no commit", {".git/": ""}),
     "no remote": Mistake(
@@ -158,10 +163,12 @@ MISTAKES = {
     ),
     "no batch": Mistake("massgen batch", 1, "batch needs a file of questions: massgen batch QUESTIONS.jsonl"),
     # configs
-    "empty": config("", "expected a mapping with the key 'agents'; `massgen --init` writes one"),
-    "TOML": config('[agents]\nid = "a"\n', "t.yaml:2: .*; a config is YAML: after each key a colon"),
+    "empty": config("", "expected a mapping with the key `agents`; create a config with `massgen init`"),
+    "TOML": config('[agents]\nid = "a"\n', "t.yaml:2: .*; a config is YAML: put a colon"),
     "UTF-16": config(TEAM.encode("utf-16"), "not UTF-8 text; save the file as UTF-8"),
-    "no-break space": config("agents:\n\xa0 - id: a\n", "t.yaml:2: a no-break space; indent with plain spaces"),
+    "a non-breaking space": config(
+        "agents:\n\xa0 - id: a\n", "t.yaml:2: a non-breaking space; indent with normal spaces"
+    ),
     "agents by name": config("agents: {ada: {}}", f"agents: expected a list, such as [{ENTRY}]"),
     "names as agents": config("agents: [gpt-5]", f"agents[0]: expected a mapping, such as {ENTRY}"),
     "model of the agent": config("agents: [{model: x}]", "agents[0].model: unknown key; write model under backend"),
@@ -169,16 +176,16 @@ MISTAKES = {
     "typo beside its place": config("agents: [{temprature: 1}]", "write temperature under backend of an agent"),
     "paths at the top": config(f"{TEAM}context_paths: []", "unknown key; write context_paths under orchestrator"),
     "timeout at the top": config(f"{TEAM}timeout: 9", "write orchestrator_timeout_seconds under timeout_settings"),
-    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry of agents"),
+    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry under agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
-    "personas": config(f"{TEAM}enable_personas: true", "enable_personas: no model .* invents personas"),
-    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "quotation marks are ' or \""),
+    "personas": config(f"{TEAM}enable_personas: true", "enable_personas: before a run, no model .* invents personas"),
+    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
     "no http": config("agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", ": http://localhost:8000/v1"),
     "a path that is not there": Mistake(
         "massgen --config t.yaml q",
         1,
-        "it may not be read: ./srcc; did you mean 'src'?",
+        "not found or not readable: ./srcc; did you mean 'src'?",
         {"t.yaml": f"{TEAM}orchestrator: {{context_paths: [{{path: ./srcc}}]}}", "src/a": ""},
     ),
     "notify as text": Mistake(
@@ -186,7 +193,7 @@ MISTAKES = {
     ),
     # places
     "no directory": Mistake("massgen --model scripted/x q", 2, "directory .*/.massgen/massgen_logs/", {".massgen": ""}),
-    "a port that is none": Mistake("massgen web --port 99999", 1, "without --port a free one is taken"),
+    "a port that is none": Mistake("massgen web --port 99999", 1, "leave --port out to use a free port"),
     # review and batch
     "--base": Mistake("massgen review --base main", 2, "did you mean '--branch'?"),
     "a branch of another name": Mistake("massgen review --branch mian", 2, "did you mean 'main'?", {".git": ""}),
@@ -194,7 +201,7 @@ MISTAKES = {
     "a diff without its option": Mistake("massgen review a.diff", 2, "--diff a.diff for a file"),
     "no JSON": Mistake("massgen batch q.txt", 1, f"q.txt:1: {OBJECT}", {"q.txt": "what is a\n"}),
     "a list of JSON": Mistake("massgen batch q.json", 1, f"q.json:1: {OBJECT}", {"q.json": '[{"question": "a"}]'}),
-    "no questions": Mistake("massgen batch q", 1, f"there is no question in it; {OBJECT}", {"q": "\n"}),
+    "no questions": Mistake("massgen batch q", 1, f"the file has no question; {OBJECT}", {"q": "\n"}),
     "none at once": Mistake("massgen batch --concurrency 0 q", 1, "expected a number from 1 to 1000"),
 }
 

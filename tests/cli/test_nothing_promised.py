@@ -119,7 +119,7 @@ def test_a_context_path_that_no_model_can_look_at_is_named(home: TempHome, massg
     config = home.config("looker", agent("a", {"answer": "A cat."}), orchestrator=settings)
     said = massgen("--automation", "--config", config, "What is it?")
     assert said.code == 0
-    assert "models here are sent text only" in said.out
+    assert ", but massgen sends only text to models" in said.out
 
 
 def test_a_check_whose_program_is_nowhere_is_refused_before_a_model_is_paid(
@@ -129,7 +129,7 @@ def test_a_check_whose_program_is_nowhere_is_refused_before_a_model_is_paid(
     for check in ("no-such-program --all", "/nowhere/check", "CI=1 no-such-program"):
         said = massgen("--automation", "--config", config, "--check", check, "Change it.")
         assert said.code == 1, said.all
-        assert "there is no program" in said.err
+        assert "program not found" in said.err
     assert calls(home) == 0
 
 
@@ -202,7 +202,7 @@ def test_a_batch_asks_again_for_an_answer_that_no_agent_was_left_to_judge(home: 
     for time in (1, 2):
         said = massgen("batch", "many.jsonl", "--config", config)
         assert said.code == 2
-        assert "1 without a vote, because no agent was left" in said.out
+        assert "1 without a vote because no agent was left" in said.out
         lines = [json.loads(line) for line in (home.work / "many.results.jsonl").read_text().splitlines()]
         assert [line["failure"] for line in lines] == ["nobody_left"] * time
 
@@ -230,7 +230,7 @@ def test_a_directory_to_be_read_that_cannot_be_copied_is_named(
     settings = {"context_paths": [{"path": str(project)}]}
     said = massgen(mode, "--config", home.config("r", agent("a", {"answer": "42"}), orchestrator=settings), "What?")
     assert said.code == 0
-    assert "context/project can only be read" in said.all
+    assert "context/project is read-only" in said.all
 
 
 # -- what is left of a run ----------

@@ -16,7 +16,7 @@ from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, expect
 
 __all__ = ["home"]
 
-GONE = "the working directory was deleted; change to one that exists, and start again there"
+GONE = "the working directory was deleted; change to an existing directory and start again"
 
 
 def in_a_deleted_directory(home: TempHome, *command: str) -> subprocess.CompletedProcess[str]:
@@ -79,7 +79,7 @@ async def test_a_bubblewrap_that_never_returns_is_given_up(tmp_path: Path, monke
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(probe, "TRY_SECONDS", 1)
     report = await probe.try_level("bubblewrap")
-    assert (report.holds, report.why) == (False, "a command in it had not ended after 1 s")
+    assert (report.holds, report.why) == (False, "a command in it didn't end within 1 s")
 
 
 def test_a_mark_before_the_question_on_standard_input_is_no_part_of_it(home: TempHome) -> None:

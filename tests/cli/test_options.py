@@ -149,7 +149,7 @@ LEFT_OVER = {
     "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        "there is no place for all\nto ask it as a question: massgen -- 'runs all'; for the verb: massgen help runs",
+        "unexpected arguments: all\nto ask it as a question: massgen -- 'runs all'; for the verb: massgen help runs",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",
@@ -200,13 +200,13 @@ def test_a_ready_config_is_found_by_its_name_alone_unless_there_is_such_a_file(h
 
 
 BROKEN: dict[str, tuple[str, str]] = {
-    "tab": ("agents:\n\t- id: a\n", "config.yaml:2: not valid YAML: .*; indent with spaces, not with tabs"),
-    "indent": ("agents:\n  - id: a\n   x: 1\n", "config.yaml:3: not valid YAML: .*; .* begins? in one column"),
-    "colon": ("agents:\n  - system_message: be: brief\n", "config.yaml:2: .*; quote a text that has a colon in it"),
-    "bracket": ("agents: [{id: a}\n", "not valid YAML: .*; close what \\[ or { opens"),
+    "tab": ("agents:\n\t- id: a\n", "config.yaml:2: not valid YAML: .*; indent with spaces, not tabs"),
+    "indent": ("agents:\n  - id: a\n   x: 1\n", "config.yaml:3: not valid YAML: .*; .* in the same column"),
+    "colon": ("agents:\n  - system_message: be: brief\n", "config.yaml:2: .*; quote text that contains a colon"),
+    "bracket": ("agents: [{id: a}\n", "not valid YAML: .*; close each \\[ or {"),
     "list": (
         "agent:\n  - {backend: {type: scripted}}\n",
-        "config.yaml:1: agent: this is a list; did you mean 'agents'?",
+        "config.yaml:1: agent: this is a list; did you mean `agents`?",
     ),
 }
 
@@ -225,7 +225,7 @@ def test_a_config_that_is_no_config_is_answered_with_its_line_and_what_to_write(
 def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHome, value: str) -> None:
     done = massgen(home.with_variables(OPENAI_API_KEY=value), "--model", "gpt-5", "q")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("ERROR config_invalid: OPENAI_API_KEY holds no usable key: ")
+    assert done.stderr.startswith("ERROR config_invalid: OPENAI_API_KEY doesn't contain a usable key: ")
     assert value not in done.stderr
     assert not (home.work / ".massgen").exists(), "a run has begun"
 
@@ -241,7 +241,7 @@ async def test_a_gateway_is_asked_for_a_model_that_it_does_not_list(home: TempHo
             started = await call(client, "start_run", question="q", config=config)
             await call(client, "wait_run", run_id=started["run_id"])
     (note,) = [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")]
-    assert "does not list the model 'gemini-b'" in note
+    assert "doesn't list the model 'gemini-b'" in note
     assert "did you mean gemini-a? It lists gemini-a." in note
     assert started["note"] in note
     assert len([asked for asked in server.requests if "gemini-b" in asked.head]) >= 2, "the model was never asked"
@@ -259,7 +259,7 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
             done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
             assert (done.returncode, done.stdout) == (1, "")
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
-            assert "If a gateway is there that serves more than it lists, write `type: chatcompletion`" in done.stderr
+            assert "If a gateway there serves more models than it lists, write `type: chatcompletion`" in done.stderr
             assert len(server.requests) == asked, "an old list was believed"
         ((address, (_, names)),) = json.loads(kept.read_bytes()).items()
         assert (address, names) == (f"{server.url}/v1", ["big-2", "small-2"]), "what is older than a day has gone"
@@ -380,7 +380,7 @@ def test_a_run_that_failed_says_on_standard_error_why_and_what_helps(home: TempH
     refused = massgen(home, "--config", home.config("bad", agent("a", {"fail": "auth"})), "q")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Failed (auth)" in refused.stderr
-    assert "`massgen doctor` shows which variables are set" in refused.stderr
+    assert "`massgen doctor` shows which keys are set" in refused.stderr
     done = massgen(home, "--quiet", "--config", config, "q")
     assert done.stdout == "the best so far\n"
 

@@ -328,7 +328,7 @@ async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home
     async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
         report = await reviewed(home, "--config", config, diff=long, code=2)
     assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
-    assert report["notes"][0].startswith("the verdicts of bo don't count: Texts were shortened")
+    assert report["notes"][0].startswith("the verdicts of bo don't count: Some texts were too long")
     assert report["notes"][1] == "nobody decided on 1 finding"
 
 
@@ -356,7 +356,7 @@ async def test_an_unclear_review_gives_the_reason_for_which_no_other_reviewer_wa
     async with reviewing(home, ada=Reviewer(), bo=Reviewer(fails=True), cy=Reviewer(fails=True)) as (config, _):
         report = await reviewed(home, "--config", config, code=2)
     (reason,) = report["unclear"]
-    assert reason.startswith("only ada was left of 3 reviewers (bo: ")
+    assert reason.startswith("only ada remained of 3 reviewers (bo: ")
     assert "401" in reason
     assert "budget" not in reason
 
@@ -446,7 +446,7 @@ async def test_a_dry_run_asks_nobody(home: TempHome) -> None:
         )
         assert (done.returncode, len(double.requests)) == (0, 0), done.stderr
     assert "1 file, +1 -1 lines" in done.stderr
-    assert done.stdout == f"{config}: 2 agents would review it. No model was asked.\n"
+    assert done.stdout == f"{config}: 2 agents would review it. massgen asked no model.\n"
     nobody = run_command(home, COMMAND_MODULE, "review", "--dry-run")
     assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "No agent can review it")
 

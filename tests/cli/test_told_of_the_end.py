@@ -130,7 +130,7 @@ def test_a_program_that_does_not_end_is_ended_with_all_that_it_started(home: Tem
     command = f"sh -c 'sleep {seconds} & wait'"
     with terminal(home, *TEAM, "--notify", command, "What?", python=IMPATIENT, size=(100, 40)) as window:
         assert window.leave() == 0
-        assert "sh was ended, because it took longer than 0.3 seconds" in window.everything
+        assert "sh was stopped after 0.3 seconds" in window.everything
     poll_until(lambda: not at_work("sleep", seconds))
 
 
@@ -169,7 +169,7 @@ def test_no_other_config_may_name_a_program(home: TempHome, found: bool) -> None
     place.write_text(json.dumps({"agents": [agent("ada", {"answer": "x"})], "notify": teller(told)}))
     refused = run_command(home, COMMAND_MODULE, "--trust", *([] if found else ["--config", "team.yaml"]), "What now?")
     assert refused.returncode == 1
-    assert f"only your own config ({home.own_configs / 'config.yaml'}) may have it" in refused.stderr
+    assert f"so only your own config ({home.own_configs / 'config.yaml'}) may set it" in refused.stderr
     assert not told.exists()
 
 

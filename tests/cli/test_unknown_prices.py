@@ -94,8 +94,8 @@ async def test_calls_that_no_money_limits_end_at_max_calls(home: TempHome) -> No
     ended = await run(home, "--automation", "--config", config, "q")
     assert ended.returncode == 0, ended.stderr
     assert "for 6 calls" in ended.stdout
-    assert "The budget was reached at 6 calls of max_calls 6." in ended.stdout
-    assert "they count for max_calls (6) and max_tokens, not for max_usd." in ended.stdout
+    assert "The run reached its budget: 6 calls of max_calls 6." in ended.stdout
+    assert "so they count towards max_calls (6) and max_tokens, not towards max_usd." in ended.stdout
 
 
 async def test_no_call_is_made_by_a_subscription_where_max_calls_allows_none(home: TempHome) -> None:
@@ -132,7 +132,7 @@ async def test_the_status_says_why_a_call_waits_for_the_budget_and_which_keys_ch
     async with busy_server(answering(), hold=hold) as double, home.client() as client:
         config = team(home, double, 2)
         planned = await call(client, "start_run", question="q", config=config, dry_run=True)
-        assert f"A call of chatcompletion/{MODEL} reserves up to $0.32, so it may wait" in planned["estimate"]
+        assert f"A call of chatcompletion/{MODEL} reserves up to $0.32, so it may have to wait" in planned["estimate"]
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         with anyio.fail_after(60):
             while "waits until they end" not in (

@@ -145,7 +145,7 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
     await start(home, home.config("other", STUCK))
     both = verb(home, "status", "run-")
     assert both.returncode == UNKNOWN
-    assert "several runs begin with 'run-'" in both.stderr
+    assert "several runs start with 'run-'" in both.stderr
     assert verb(home, "cancel", first).returncode == DONE
 
 

@@ -43,15 +43,15 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             ["votes"],
             ["no_majority"],
             f"3 of 10 agree; no majority; dan, eve and 5 more disagree: {REASON}",
-            "Only 3 of 10 votes are for it: no majority.",
+            "Only 3 of 10 votes are for this answer: no majority.",
         ),
         (
             LEFT_ALONE,
             2,
             None,
             ["nobody_left"],
-            "only ada was left of 3 agents; no agent was left to review it",
-            "Nobody voted: this is ada's answer alone, reviewed by nobody.",
+            "only ada remained of 3 agents; no agent was left to review the answer",
+            "No agent voted or reviewed this answer: it is only ada's.",
         ),
         (
             TIED,

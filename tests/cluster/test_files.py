@@ -131,10 +131,10 @@ async def test_a_worker_clones_what_a_run_names_from_hosts_that_its_operator_nam
                 run_id = started["run_id"]
                 done = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
                 assert done["status"] == outcome, done
-                assert ("of this worker does not name localhost" in str(done)) == (outcome == "failed"), done
+                assert ("of this worker doesn't allow localhost" in str(done)) == (outcome == "failed"), done
                 at_work.kill()
         refused = run_command(server.home, SERVER_MODULE, "apply", run_id)
-        assert (refused.returncode, "name your clone of https://localhost" in refused.stderr) == (1, True)
+        assert (refused.returncode, "pass your clone of https://localhost" in refused.stderr) == (1, True)
         applied = run_command(server.home, SERVER_MODULE, "apply", run_id, "--directory", str(repository.path))
         assert applied.returncode == 0, applied.stderr
         assert (repository.path / "old.txt").read_text() == "new\n"
@@ -148,7 +148,7 @@ def test_the_doctor_tells_of_the_shared_store_its_workers_and_its_files(home: Te
 
     with cluster(home, shared_server(), **{FILES_VARIABLE: str(home.work / "objects")}) as machines:
         without = told(machines.home)
-        assert without["workers"] == ("warn", "none is alive of default (alive: none)")
+        assert without["workers"] == ("warn", "no worker is alive for default (alive: none)")
         machines.add_worker()
         found = told(machines.home)
         assert [found[name][0] for name in ("shared store", "workers", "clock", "shared files")] == ["ok"] * 4, found

@@ -269,8 +269,8 @@ async def test_a_worker_goes_on_in_a_store_of_the_next_version(machines: Cluster
         service = machines.service()
         assert_whole(await ended(service, await begun(service, team([{"answer": "42"}]))), resumed=0)
         store.execute("INSERT INTO schema_steps (step) VALUES ('massgen/9999_after_next.sql')")
-    with pytest.raises(MassgenError, match="upgraded by a newer massgen-mcp"):
-        machines.engine().store.index.get("run-x")
+    with pytest.raises(MassgenError, match="upgrade massgen-mcp"):
+        machines.engine().store.get("run-x")
 
 
 def test_a_worker_that_starts_while_postgresql_starts_waits_for_it_and_says_so_once(home: TempHome) -> None:
@@ -307,9 +307,9 @@ def test_a_start_without_a_store_leaves_no_files_of_a_run(home: TempHome, tmp_pa
 def test_a_store_that_is_not_there_is_told_in_plain_words(home: TempHome, tmp_path: Path) -> None:
     empty = shared_server().url()
     for url, told in (
-        ("mysql://host/db", "it has to be postgresql://USER@HOST/DATABASE"),
+        ("mysql://host/db", "it must be postgresql://USER@HOST/DATABASE (or pass --store)"),
         (f"postgresql://nobody@/none?host={tmp_path}", "PostgreSQL cannot be reached"),
-        (empty, "`massgen-mcp store upgrade` brings it up to date"),
+        (empty, "update it with `massgen store upgrade`"),
     ):
         done = run_command(home.with_variables(MASSGEN_MCP_STORE=url), SERVER_MODULE, "runs")
         assert (done.returncode, done.stdout) == (5 if "mysql" not in url else 1, "")

@@ -35,7 +35,7 @@ async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
     both = await team_at(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
     assert [agent.backend.type for agent in both.config.agents] == ["openai", "claude", "openai"]
     models = "openai/gpt-6.2-sol, claude/claude-opus-5-5"
-    assert both.description == f"default team of the keys that are set: {models}, 3 agents of 2 vendors"
+    assert both.description == f"default team for your keys: {models}, 3 agents of 2 vendors"
     four = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "GROQ_API_KEY")
     all_four = await team_at(**dict.fromkeys(four, "k"))
     assert [agent.backend.type for agent in all_four.config.agents] == ["openai", "claude", "gemini", "grok"]
@@ -44,7 +44,7 @@ async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
 async def test_one_key_alone_is_one_model_from_three_views() -> None:
     one = await team_at(ANTHROPIC_API_KEY="k", OPENAI_API_KEY="")
     assert agents(one) == ["claude/claude-opus-5-5"] * 3
-    assert one.description == "default team of the key that is set: claude/claude-opus-5-5 from 3 views"
+    assert one.description == "default team for your key: claude/claude-opus-5-5 from 3 perspectives"
     assert one.config.orchestrator.perspectives
 
 
@@ -81,7 +81,7 @@ async def test_one_fit_model_is_asked_from_three_views_and_two_quantizations_are
         team = await team_at(LocalServer("ollama", server.url))
     assert agents(team) == ["ollama/qwen3:8b"] * 3
     assert [agent.id for agent in team.config.agents] == ["qwen3-8b", "qwen3-8b-2", "qwen3-8b-3"]
-    assert team.description.endswith(" (qwen3:8b from 3 views); no key of a provider is set")
+    assert team.description.endswith(" (qwen3:8b from 3 views), since no provider's key is set")
 
 
 async def test_a_model_that_is_loaded_fits_whatever_this_machine_has() -> None:
@@ -113,6 +113,6 @@ async def test_without_keys_and_servers_the_ways_out_are_named() -> None:
     with pytest.raises(MassgenError) as caught:
         await team_at(LocalServer("vllm", f"http://127.0.0.1:{port}/v1"))
     assert caught.value.code == "no_default_team"
-    places = f"no model server answers at 127.0.0.1:{port} (vllm)"
+    places = f"no model server responds at 127.0.0.1:{port} (vllm)"
     for told in (places, "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "config", "@examples/scripted"):
         assert told in str(caught.value)

@@ -48,18 +48,18 @@ def test_a_team_of_what_was_named(arguments: dict[str, Any], expected: list[tupl
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_agents": 0}, "a team has 1 to 10 agents, not 0"),
+        ({"num_agents": 0}, "a team needs 1 to 10 agents, not 0"),
         ({"num_agents": 11}, "not 11"),
         ({"models": ["gpt-5"] * 11}, "not 11"),
         ({"models": ["gpt-5", "gpt-6"], "num_agents": 1}, "are too many for 1 agents"),
-        ({"models": ["gpt-5", "gpt-6"], "backends": ["openai", "groq", "zai"]}, "one per agent"),
-        ({"model": "gpt-5", "models": ["gpt-6"]}, "name model or models, not both"),
-        ({"models": "gpt-5"}, "models is a list"),
-        ({"backends": "openai"}, "backends is a list"),
-        ({"backend": "groq"}, "name a model as well"),
+        ({"models": ["gpt-5", "gpt-6"], "backends": ["openai", "groq", "zai"]}, "one of each per agent"),
+        ({"model": "gpt-5", "models": ["gpt-6"]}, "pass model or models, not both"),
+        ({"models": "gpt-5"}, "models must be a list of names"),
+        ({"backends": "openai"}, "backends must be a list"),
+        ({"backend": "groq"}, "also name a model"),
         ({"backend": "grok5"}, "did you mean 'grok'?"),
         ({"model": "mystery"}, "write provider/model"),
-        ({"context_paths": "here"}, "context_paths is a list"),
+        ({"context_paths": "here"}, "context_paths must be a list of paths"),
     ],
 )
 def test_what_makes_no_team_is_told(arguments: dict[str, Any], message: str) -> None:

@@ -136,7 +136,9 @@ FOREIGN_BACKENDS = {
 def test_no_backend_is_made_with_a_key_for_a_foreign_host(data: dict[str, object], nobody: dict[str, str]) -> None:
     """The last place before a model is asked, in a runner and after a resume as well."""
     environ = nobody | {"MY_KEY": "sk-mine", "GITHUB_TOKEN": "gh-mine"}
-    with pytest.raises(BackendError, match=r"these keys may not go there: (MY_KEY|GITHUB_TOKEN) to ") as refused:
+    with pytest.raises(
+        BackendError, match=r"massgen doesn't send these keys there: (MY_KEY|GITHUB_TOKEN) to "
+    ) as refused:
         make_backend(BACKEND.validate_python(data), environ)
     assert refused.value.reason == "auth"
     config = config_from_data({"agents": [{"backend": data}]}, "test")

@@ -74,15 +74,15 @@ timeout_setting: {}
         ["team.yaml:12", "timeout_setting"],
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
-        f"{AN_ID}; quotation marks are ' or \"",
-        "required key is missing",
+        f"{AN_ID}use the quotation marks ' or \"",
+        "a required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
-        "required key is missing",
+        "a required key is missing",
         "expected a number",
         "unknown key; did you mean 'model'?",
         "unknown key; did you mean 'system_message'?",
         "unknown key; did you mean 'answer'?",
-        "a script step has exactly one of: answer, vote, say, call, fail, hang",
+        "a script step needs exactly one of: answer, vote, say, call, fail, hang",
         f"expected a mapping, such as {ENTRY}",
         "expected true or false",
         "expected greater than or equal to 1",
@@ -95,33 +95,33 @@ def test_a_key_that_only_begins_as_another_one_is_not_taken_for_it() -> None:
     assert "orchestrator.enable_persons: unknown key; known here: allow_questions, " in found
 
 
-AN_ID = "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit"
+AN_ID = "expected at most 64 letters, digits, '_', '.' or '-', beginning with a letter or digit"
 ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 AN_API = "expected an address without ? and #, such as https://host:8000/v1"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
-OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
+OPENAIS_TOOLS = "openai doesn't offer this; it offers only enable_web_search and enable_code_interpreter"
 SCRIPTED_KEYS = "chunk_delay_seconds, fallback, model, presentation, price, script, type"
 AZURES_KEYS = (
     "api_key_env, api_version, deployment, enable_code_execution, enable_code_interpreter, enable_web_search, "
     "enable_x_search, endpoint, extra_body, fallback, max_output_tokens, model, price, price_as, reasoning_effort, "
     "temperature, top_p, type, verbosity"
 )
-NO_TOOLS = "groq does not offer this; it has no tools of its own here"
+NO_TOOLS = "groq doesn't offer this; it offers no built-in tools here"
 
 
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", 1, "config: expected a mapping with the key 'agents'; `massgen --init` writes one"),
-        ("[]", 1, "config: expected a mapping with the key 'agents'; `massgen --init` writes one"),
-        ("{}", 1, f"agents: required key is missing, such as [{ENTRY}]"),
-        ("agents: []", 1, "agents: expected at least 1 of them, there are 0"),
+        ("", 1, "config: expected a mapping with the key `agents`; create a config with `massgen init`"),
+        ("[]", 1, "config: expected a mapping with the key `agents`; create a config with `massgen init`"),
+        ("{}", 1, f"agents: a required key is missing, such as [{ENTRY}]"),
+        ("agents: []", 1, "agents: expected at least 1, found 0"),
         ("agents: 5", 1, f"agents: expected a list, such as [{ENTRY}]"),
         (
             "agent: {backend: {type: scripted}}\norchestrator:\n  budget: {max_usd: 1}",
             3,
-            "orchestrator.budget: unknown key; it belongs at the top of the config",
+            "orchestrator.budget: unknown key here; move it to the top level of the config",
         ),
         ("\nagent: 5", 2, f"agent: expected a mapping, such as {ENTRY}"),
         (
@@ -129,7 +129,7 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
             2,
             "agent.backend.modle: unknown key; did you mean 'model'?",
         ),
-        ("agent:\n  backend:\n    type: grok", 2, "agent.backend.model: required key is missing"),
+        ("agent:\n  backend:\n    type: grok", 2, "agent.backend.model: a required key is missing"),
         (
             "agent:\n  backend: {type: groq, model: m, enable_web_search: true}",
             2,
@@ -162,9 +162,9 @@ NO_TOOLS = "groq does not offer this; it has no tools of its own here"
         (
             "agent:\n  backend: {type: azure_openai, model: m, deployment: a/b}",
             2,
-            "agent.backend.deployment: expected letters, digits, '_', '.' or '-', at most 64",
+            "agent.backend.deployment: expected at most 64 letters, digits, '_', '.' or '-'",
         ),
-        ("agent:\n  backend: {model: x}", 2, f"agent.backend.type: required key is missing; one of: {KINDS}"),
+        ("agent:\n  backend: {model: x}", 2, f"agent.backend.type: a required key is missing; add one of: {KINDS}"),
         ("agent:\n  backend: {type: 7}", 2, f"agent.backend.type: unknown type; valid types: {KINDS}"),
         (
             "agent:\n  backend: {type: openai, model: x, base_url: 'https://[::1'}",
@@ -200,7 +200,7 @@ def test_agents_get_ids_in_their_order_and_one_agent_may_stand_alone() -> None:
 
 def test_equal_ids_are_found_even_when_other_things_are_wrong() -> None:
     text = "agents:\n- id: x\n  backend: {type: scripted}\n- id: x\n  backend: {type: scripted, a: 1}\n"
-    assert problems(text)[0] == "team.yaml:4: agents[1].id: agent ids must be distinct; agents[0] has the same"
+    assert problems(text)[0] == "team.yaml:4: agents[1].id: agent ids must be unique; agents[0] has the same id"
     assert len(problems(text)) == 2
     assert len(problems(text.replace(", a: 1", ""))) == 1
 
@@ -263,14 +263,14 @@ def test_a_secret_in_the_wrong_place_is_refused_and_not_repeated(backend: str) -
 
 def test_a_literal_api_key_is_answered_with_what_to_write() -> None:
     listed = problems("agent:\n  backend: {type: openai, model: m, api_key: sk-secret}")
-    assert listed == ["team.yaml:2: agent.backend.api_key: write api_key_env: NAME; keys never belong in a file"]
+    assert listed == ["team.yaml:2: agent.backend.api_key: write api_key_env: NAME; never put a key into a file"]
 
 
 def test_variables_elsewhere_stay_as_they_are_written_and_name_no_model() -> None:
     text = "agent:\n  system_message: '${{HOME}}'\n  backend: {{type: openai, model: '{}'}}"
     assert parsed(text.format("m"), HOME="/home").agents[0].system_message == "${HOME}"
     [listed] = problems(text.format("${MODEL}"))
-    assert listed.startswith("team.yaml:3: agent.backend.model: variables are not replaced here; ")
+    assert listed.startswith("team.yaml:3: agent.backend.model: massgen doesn't replace variables here; ")
 
 
 def test_context_paths_become_absolute_and_must_exist(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_context_paths_become_absolute_and_must_exist(tmp_path: Path) -> None:
     assert paths == [str(tmp_path.resolve() / "docs"), str(tmp_path.resolve() / "note.txt")]
     for wrong, shown in (("absent", "absent"), ('"a\\0b"', "'a\\x00b'"), ("x" * 5000, f"{'x' * 300}...")):
         listed = problems(f"{text}    - path: {wrong}\n")
-        message = f"no such file or directory, or it may not be read: {shown}"
+        message = f"file or directory not found or not readable: {shown}"
         assert listed == [f"team.yaml:5: orchestrator.context_paths[0].path: {message}"]
 
 
@@ -311,13 +311,13 @@ def test_a_directory_outside_the_run_is_refused_wherever_it_is_named(name: str) 
 def test_commands_say_what_their_sandbox_cannot_have() -> None:
     for settings, told in (
         ("image: x", "set sandbox to docker or podman"),
-        ("open_network: true", "open_network is for a container"),
-        ("sandbox: docker, network: [pypi.org:443]", "docker lets no command reach named hosts only"),
-        ("sandbox: sandbox-exec, image_archive: /", "sandbox-exec has this machine's programs"),
+        ("open_network: true", "open_network needs a container"),
+        ("sandbox: docker, network: [pypi.org:443]", "docker can't limit commands to the listed hosts"),
+        ("sandbox: sandbox-exec, image_archive: /", "sandbox-exec uses this machine's programs, not an image"),
         ("image_archive: nowhere.tar", "commands.image_archive: no such file or directory"),
-        ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY is called like a key"),
-        ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN is called like a key"),
-        ("env: {CI: '${CI}'}", "nothing of your environment is passed on"),
+        ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY looks like the name of a key"),
+        ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN looks like the name of a key"),
+        ("env: {CI: '${CI}'}", "massgen passes on nothing of your environment"),
         ("env: {A-B: x}", "commands.env"),
         ('env: {A: "x\\nB=y"}', "commands.env"),
     ):
@@ -343,7 +343,7 @@ def test_what_an_agent_says_of_its_commands_goes_before_what_follows_from_its_to
     )
     assert config.commands_of(config.agents[0]).blocked == ("rm ",)
     (problem,) = problems("agent:\n  backend: {type: scripted, commands: false}\n  commands: {enabled: true}\n")
-    assert problem == "team.yaml:2: agent.backend.commands: written twice for this agent; leave one out"
+    assert problem == "team.yaml:2: agent.backend.commands: listed twice for this agent; leave one out"
 
 
 def test_a_directory_to_work_on_is_only_read_where_a_path_says_so(tmp_path: Path) -> None:
@@ -390,10 +390,10 @@ def test_a_dictionary_is_a_config_too() -> None:
         ({"agents": [{"backend": object()}]}, "config_dict: agents[0].backend: expected plain data, not object"),
         ({1: 2}, "config_dict: config: a key must be text, not int"),
         ({"agents": float("nan")}, "config_dict: agents: expected a finite number"),
-        ({"agents": 10**5000}, "config_dict: agents: a number has at most"),
+        ({"agents": 10**5000}, "config_dict: agents: a number can have at most"),
         ({"agents": "\ud800"}, "config_dict: agents: not UTF-8 text"),
-        ({"agents": "x" * 300_000}, "config_dict: config: a config has at most 256 KiB"),
-        ({"agents": list(range(30_000))}, "config_dict: config: a config has at most 20,000 values"),
+        ({"agents": "x" * 300_000}, "config_dict: config: a config can have at most 256 KiB"),
+        ({"agents": list(range(30_000))}, "config_dict: config: a config can have at most 20,000 values"),
     ],
 )
 def test_a_dictionary_is_held_to_the_rules_of_a_file(data: dict[str, object], message: str) -> None:
@@ -406,7 +406,7 @@ def test_a_dictionary_is_held_to_the_rules_of_a_file(data: dict[str, object], me
 def test_a_dictionary_that_contains_itself_is_refused() -> None:
     data: dict[str, object] = {}
     data["agents"] = [data]
-    with pytest.raises(MassgenError, match="nested deeper than"):
+    with pytest.raises(MassgenError, match="nested more than"):
         loader.config_from_data(data, "config_dict")
 
 
@@ -429,9 +429,9 @@ def test_a_file_is_loaded_by_its_path_and_named_in_errors(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.yaml", "Config file not found: "),
-        ("../" * 20 + "dev/null", "Not a regular file: "),
-        (".", "A config is a YAML file, not a directory: "),
+        ("absent.yaml", "this file doesn't exist"),
+        ("../" * 20 + "dev/null", "isn't a regular file"),
+        (".", "is a directory"),
         ("a\0b", "."),
         ("x" * 5000, "."),
     ],

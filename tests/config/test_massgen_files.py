@@ -88,6 +88,6 @@ def test_a_file_that_asks_for_more_is_refused_with_one_message_for_each_feature(
         message = rest.partition(": ")[2] if kind == "wrong" else MESSAGES[rest.split()[0]]
         assert told.startswith(f"{place}: {message}")
         last_key = re.split(r"[.\[\]]+", place.rstrip("]"))[-1]
-        assert last_key in text.splitlines()[int(where) - 1] or "required key is missing" in message
+        assert last_key in text.splitlines()[int(where) - 1] or "a required key is missing" in message
     for also in says.get("also", []):
         assert all(place in str(caught.value).partition("(also ")[2] for place in also.split(", "))

@@ -209,7 +209,7 @@ async def test_of_a_run_that_moved_away_the_editor_says_where_it_is_and_not_to_r
             await wait_until(lambda: home.runs and happened(home.runs[0], "answer_submitted"))
             run_id = only_run(home).name
             assert run_command(home, SERVER_MODULE, "export", run_id, "--to", str(file)).returncode == 0
-        assert f"The run stands still: moved to {file}" in person.said()
+        assert f"The run is waiting: moved to {file}" in person.said()
         assert "massgen resume" not in person.said(), "that would be refused"
         await person.valid()
 
@@ -239,7 +239,7 @@ async def test_sessions_are_listed_by_their_directory_taken_up_without_their_sto
             await wait_until(
                 lambda: sorted(each["status"] for each in verb(home, "runs")["runs"]) == ["cancelled", "running"]
             )
-            with pytest.raises(RequestError, match="there is no session"):
+            with pytest.raises(RequestError, match="not found here"):
                 await first.ask(elsewhere, "Another one")
             end(first.pid, signal.SIGKILL)
 
@@ -265,7 +265,7 @@ async def test_a_turn_that_was_deleted_is_told_as_such(home: TempHome) -> None:
     verb(home, "prune", "--older-than", "0")
     async with editor(home) as again:
         await again.agent.load_session(cwd=str(home.work), session_id=session, mcp_servers=[])
-        assert "its results were removed since" in again.said()
+        assert "massgen has since removed its results" in again.said()
         assert not again.told("user_message_chunk")
 
 
@@ -338,9 +338,10 @@ async def test_what_cannot_be_done_is_refused_and_the_session_goes_on(home: Temp
 
         await refused("no session 'none'", person.ask("none", "q"))
         await refused("no session 'none'", person.agent.load_session(cwd=str(home.work), session_id="none"))
-        await refused("not absolute", person.agent.new_session(cwd="."))
+        await refused("isn't a directory, or isn't an absolute path", person.agent.new_session(cwd="."))
         await refused(
-            "sent text alone", person.agent.prompt(session_id=session, prompt=[image_block("AA==", "image/png")])
+            "massgen sends only text to models",
+            person.agent.prompt(session_id=session, prompt=[image_block("AA==", "image/png")]),
         )
         await refused("mode cannot be 'yolo'", person.agent.set_session_mode(session_id=session, mode_id="yolo"))
         await refused("not supported", person.agent.authenticate(method_id="x"))

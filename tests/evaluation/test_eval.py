@@ -79,7 +79,7 @@ async def test_the_table_has_the_figures_that_the_dice_predict_at_their_price(ho
         samples = [line for line in lines.values() if line["id"].startswith(f"one/{item.id}/")]
         bought = int(lines[f"three/{item.id}"]["tokens"] // (3 * samples[0]["tokens"])) if samples[0]["tokens"] else 1
         assert len(samples) == max(1, bought), item.id
-    assert "too few to claim anything" in page
+    assert "items are too few to compare" in page
     assert re.search(r"three +\d of 6 \(\d+ to \d+ %\) +\$0\.0", page)
     html = (home.work / "page.html").read_text()
     assert "<script" not in html
@@ -122,13 +122,13 @@ async def test_a_team_that_is_worse_on_purpose_is_found_worse_and_nothing_is_ask
         told = json.loads(
             await evaluated(home, "@questions", "--teams", worse, "--against", one, "--concurrency", "8", "--json")
         )
-    assert "every comparison with the one model is settled" in told["told"]
+    assert "every comparison with the single model is settled" in told["told"]
     assert 20 <= told["items"] <= 24
     found = against(told, "one model")
     assert found["settled"]
     assert found["p"] < 0.001
     assert "worse is worse than one model by 100.0 points" in found["claim"]
-    assert "of other tasks" in found["claim"]
+    assert "items of this kind" in found["claim"]
 
 
 async def test_a_budget_ends_it_in_order_and_who_is_killed_gets_the_same_table(home: TempHome) -> None:
@@ -140,7 +140,7 @@ async def test_a_budget_ends_it_in_order_and_who_is_killed_gets_the_same_table(h
         command = ["mine.jsonl", "--teams", both, "--against", one, "--max-usd-each", "0.2", "--json"]
         whole = json.loads(await evaluated(home, *command, "--results", "whole.jsonl"))
         told = json.loads(await evaluated(home, *command, "--budget", "0.5", code=2))
-        assert "the budget has no room for what the next run may cost" in told["told"]
+        assert "the budget can't cover the next run" in told["told"]
         assert 0 < told["items"] < len(items)
         assert sum(line["usd"] for line in results(home)) <= 0.5
         assert row(told, "both")["items"] == row(told, "one model")["items"] == told["items"]
@@ -211,7 +211,7 @@ async def test_ones_own_questions_are_asked_again_of_which_it_is_marked_what_is_
         told = json.loads(await evaluated(home, *arguments))
     assert {line["id"].split("/")[0] for line in results(home, "runs.eval.jsonl")} == {"poor", "one"}
     assert (row(told, "one model")["right"], row(told, "poor")["right"], told["items"]) == (2, 0, 2)
-    assert "too few to claim anything" in against(told, "one model")["claim"]
+    assert "items are too few to compare" in against(told, "one model")["claim"]
 
 
 async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: TempHome) -> None:
@@ -231,7 +231,7 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     single = home.config("single", {"id": "a", "backend": {"type": "scripted"}})
     done = run("@questions", "--teams", config, "--against", single, "--results", "batch.results.jsonl")
     assert done.returncode == 1
-    assert "holds results of something else" in done.stderr
+    assert "the results file has results of another comparison" in done.stderr
 
 
 def test_the_order_of_items_is_always_the_same(tmp_path: Path) -> None:

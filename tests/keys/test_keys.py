@@ -82,7 +82,7 @@ async def test_over_mcp_an_unusable_key_is_an_error_also_where_nothing_is_to_be_
         for dry_run in (False, True):
             code, told = await expect_error(client, "start_run", question="q", config=config, dry_run=dry_run)
             assert code == "config_invalid"
-            assert told.startswith("MY_KEY holds no usable key: there is a line break in it")
+            assert told.startswith("MY_KEY doesn't contain a usable key: it contains a line break")
         assert (await call(client, "list_runs"))["runs"] == []
         listed = await call(client, "list_configs")
     assert listed["configs"]
@@ -95,7 +95,7 @@ def test_the_command_line_and_validate_refuse_an_unusable_key_with_exit_code_1(h
     for arguments in (("--automation", "--config", config, "q"), ("--validate", config)):
         ended = run_command(with_key, COMMAND_MODULE, *arguments)
         assert ended.returncode == 1
-        assert ended.stderr.startswith("ERROR config_invalid: MY_KEY holds no usable key")
+        assert ended.stderr.startswith("ERROR config_invalid: MY_KEY doesn't contain a usable key")
         assert ended.stdout == ""
         assert "sk-broken" not in ended.stderr
     assert not (home.work / ".massgen").exists()
@@ -136,7 +136,7 @@ async def test_an_operators_address_with_credentials_is_refused_by_the_variables
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL: an address must not hold") as caught:
+    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL: an address must not contain") as caught:
         await massgen_mcp.run("q", model="openai/some-model")
     assert caught.value.code == "config_invalid"
     assert KEY not in str(caught.value)
@@ -151,7 +151,7 @@ async def test_what_is_no_address_is_refused_by_the_variables_name_before_anythi
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL holds no address: .* such as https://") as caught:
+    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL isn't an address; .* such as https://") as caught:
         await massgen_mcp.run("q", model="openai/some-model")
     assert address not in str(caught.value)
     assert not home.path.exists()

@@ -79,7 +79,7 @@ async def test_a_program_that_is_not_there_is_told_in_the_log(tmp_path: Path) ->
 
     (done,) = results(ended)
     assert "There is no tool named 'ping'" in done.result
-    assert "MCP server odd: there is no such program: /nowhere/server" in ended.directory.log.read_text()
+    assert "MCP server odd: program not found: /nowhere/server" in ended.directory.log.read_text()
 
 
 async def test_a_server_that_crashes_fails_its_call_and_is_started_again(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_a_tool_that_the_config_asks_for_and_the_server_has_not_is_told(tm
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"command": "/nowhere/server"}, "there is no such program: /nowhere/server"),
+        ({"command": "/nowhere/server"}, "program not found: /nowhere/server"),
         ({"allowed_tools": ["pong"]}, "it has no tool named pong; it has look, ping"),
         ({"env": {"KEY": "${NOWHERE}"}}, "the variable NOWHERE is not set"),
     ],

@@ -165,15 +165,15 @@ async def test_without_a_sandbox_a_server_does_not_start(tmp_path: Path, monkeyp
     ended = await run_team(tmp_path, config(agent(servers, call("ping"))), environ={"MASSGEN_MCP_HOME": str(tmp_path)})
 
     assert results(ended)[0].result == "ping {} number 1"
-    assert "MCP server odd: no sandbox holds here" in ended.directory.log.read_text()
+    assert "MCP server odd: no sandbox works here" in ended.directory.log.read_text()
 
 
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"command": "x", "env": {"API_KEY": "sk-1"}}, "write API_KEY: ${NAME}; keys never belong in a file"),
-        ({"url": "https://x.example", "headers": {"Authorization": "Bearer 1"}}, "keys never belong in a file"),
-        ({"command": "${HOME}/x"}, "${NAME} has a meaning in env and headers only"),
+        ({"command": "x", "env": {"API_KEY": "sk-1"}}, "write API_KEY: ${NAME}; never put a key into a file"),
+        ({"url": "https://x.example", "headers": {"Authorization": "Bearer 1"}}, "never put a key into a file"),
+        ({"command": "${HOME}/x"}, "${NAME} only works in env and headers"),
         ({"type": "sse", "url": "https://x.example"}, "streamable_http"),
         ({"command": "x", "readable": ["../up"]}, "expected absolute paths"),
         ({"command": "x", "network": ["*"]}, "expected host:port"),
@@ -452,18 +452,18 @@ async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(
     async with home.client() as client:
         planned = await mcp_call(client, "start_run", question="q", config=path, dry_run=True)
         assert "odd of agent1 (outside the sandbox)" in planned["note"]
-        assert "never of agent1 (not started: there is no such program: /nowhere/server)" in planned["note"]
+        assert "never of agent1 (not started: program not found: /nowhere/server)" in planned["note"]
         done = await mcp_call(client, "start_run", question="q", config=path, wait_seconds=50)
         found = await mcp_call(client, "get_result", run_id=done["run_id"])
     assert found["answer"] == "42"
-    assert "MCP server never of agent1: there is no such program: /nowhere/server." in found["note"]
+    assert "MCP server never of agent1: program not found: /nowhere/server." in found["note"]
     assert "MCP server odd of agent1: it ended (exit code " in found["note"]
     run = home.run_directory(done["run_id"])
     lost = {event["server"] for event in events_of(run) if event["type"] == "server_lost"}
     assert lost == {"odd", "never"}
     assert "odd of agent1 (outside the sandbox)" in (run / "execution_metadata.yaml").read_text()
-    assert "the MCP server odd of agent_a is not there" in (run / "massgen.log").read_text()
+    assert "the MCP server odd (for agent_a) is unavailable" in (run / "massgen.log").read_text()
     printed = run_command(home, COMMAND_MODULE, "--automation", "--config", path, "q").stdout
-    assert "\nWARNING: MCP server never of agent1: there is no such program: /nowhere/server\n" in printed
+    assert "\nWARNING: MCP server never of agent1: program not found: /nowhere/server\n" in printed
     page = next(line.removeprefix("REPORT: ") for line in printed.splitlines() if line.startswith("REPORT: "))
     assert "MCP server never of agent1: there is no such program" in Path(page).read_text()

@@ -91,7 +91,7 @@ def test_an_adapter_that_no_config_names_is_not_imported(with_poet: TempHome) ->
 def test_a_package_that_cannot_be_loaded_is_told_in_one_line(with_poet: TempHome) -> None:
     (Path(with_poet.environ["PYTHONPATH"]) / "own_member.py").write_text("import nothing_of_that_name")
     done = run_command(with_poet, COMMAND_MODULE, "--validate", with_poet.config("team", poet("p")))
-    assert "poet of own-member 1.0 cannot be loaded: ModuleNotFoundError" in done.stderr
+    assert "cannot load poet of own-member 1.0: ModuleNotFoundError" in done.stderr
     assert "Traceback" not in done.stderr
     doctor = run_command(with_poet, SERVER_MODULE, "doctor").stdout
     assert "warn  Adapter poet: poet of own-member 1.0 cannot be loaded" in doctor

@@ -137,7 +137,7 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
         assert "have the digest sha256:" in there.verb("resume", run_id, f"--trust=sha256:{'0' * 64}", code=1)
         there.verb("doctor", "--rebuild")
         standing = there.told("status", run_id)
-        assert "nobody accepted what it asks for" in standing["reason"]
+        assert ", and you haven't accepted its permissions" in standing["reason"]
         return there.verb("resume", run_id, code=1)
 
     refusal = await anyio.to_thread.run_sync(imported)
@@ -148,7 +148,7 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
     assert not canary.exists()
 
     def accepted() -> None:
-        digest = refusal.partition("in CI --trust=")[2].split()[0]
+        digest = refusal.partition("--trust`, or in CI with --trust=")[2].split()[0]
         there.verb("resume", run_id, f"--trust={digest}")
         poll_until(canary.exists)
         (here.home.work / "gate").touch()
@@ -184,7 +184,7 @@ def test_workers_of_a_shared_store_leave_alone_what_nobody_accepted_there(home: 
         run_id = left(here, file, change=with_server(canary))
         there.work()
         assert there.told("import", file)["asks_for"]
-        assert "nobody accepted what it asks for" in there.told("status", run_id)["reason"]
+        assert ", and you haven't accepted its permissions" in there.told("status", run_id)["reason"]
         assert not canary.exists()
         there.verb("resume", run_id, "--trust")
         poll_until(canary.exists)

@@ -157,7 +157,7 @@ async def test_a_run_that_goes_on_moves_and_no_reply_that_was_paid_is_paid_again
         assert have[: len(had)] == had
         assert len(set(have)) == len(have)
         assert len(requests) - asked == len(have) - len(had), "what it had was not asked for again"
-        assert "older than what is here" not in here.verb("import", home_again)
+        assert "the file is older than run" not in here.verb("import", home_again)
         assert here.told("result", run_id)["answer"] == there.told("result", run_id)["answer"], "its end came home"
 
     async with acting_server("vllm") as server:
@@ -268,7 +268,7 @@ def test_a_run_comes_back_only_as_it_left_or_later(homes: tuple[Stored, Stored])
     there.verb("import", work / "second.tar.gz")
     poll_until(lambda: there.told("status", run_id)["status"] == "running")
     there.verb("export", run_id, "--to", work / "third.tar.gz")
-    assert "is older than what is here" in there.verb("import", work / "first.tar.gz", "--back", code=1)
+    assert "the file is older than run" in there.verb("import", work / "first.tar.gz", "--back", code=1)
     assert "imported, interrupted" in here.verb("import", work / "third.tar.gz")
     gate.touch()
     here.verb("wait", run_id)
@@ -313,7 +313,9 @@ def test_a_run_whose_export_ended_before_its_file_was_complete_goes_on_here(
     (runner,) = here.home.processes(RUNNER_MODULE)
     end(runner, signal.SIGSTOP)  # it cannot leave the run
     if ending == "time":
-        assert f"process {runner} does not leave run {run_id}" in here.verb("export", run_id, "--to", file, code=2)
+        assert f"process {runner} doesn't stop executing run {run_id}" in here.verb(
+            "export", run_id, "--to", file, code=2
+        )
     else:
         exporting = begin_export(here, run_id, file)
         exporting.send_signal(signal.Signals[ending])
@@ -331,17 +333,19 @@ def test_a_second_import_of_a_run_that_goes_on_is_refused_where_it_can_be_seen(h
     run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
     poll_until(lambda: here.told("status", run_id)["status"] == "running")
     here.verb("export", run_id, "--to", file)
-    assert "repeat this with --back --yes" in here.verb("import", file, "--back", code=1), "it may go on elsewhere"
+    assert "If you imported it nowhere else, repeat the command with --back --yes" in here.verb(
+        "import", file, "--back", code=1
+    ), "it may go on elsewhere"
     there.verb("import", file)
     assert "here already" in there.verb("import", file), "the same store may be asked again"
     with stored(here.home, "embedded", "third") as third:
         refused = third.verb("import", file, code=1)
         assert f"run {run_id} was imported from {file} into {there.home.path} on " in refused
-        assert "repeat with --yes" in refused
+        assert "Export it there, or, if it is lost there, repeat the command with --yes" in refused
         assert third.told("runs")["runs"] == []
         file.with_name("run.tar.gz.imported").unlink()
         file.with_name(".run.tar.gz.imported.new").mkdir()  # as in a directory that cannot be written
-        assert "another store would not see it" in third.verb("import", file, code=1)
+        assert "), so another store wouldn't notice it" in third.verb("import", file, code=1)
         assert "imported, interrupted" in third.verb("import", file, "--yes")
     gate.touch()
     there.verb("wait", run_id)
@@ -391,7 +395,9 @@ async def test_a_run_has_its_key_in_the_other_store_or_it_is_said_and_may_be_giv
         own.verb("export", ids[-1], "--to", work / f"{number}.tar.gz")
         own.home.close()
     assert "another run" not in there.verb("import", work / "0.tar.gz")
-    assert "Another run here has its idempotency key" in there.verb("import", work / "1.tar.gz")
+    assert "It lost its idempotency key, since another run here has the same one" in there.verb(
+        "import", work / "1.tar.gz"
+    )
     async with there.home.client() as client:
         again = await call(client, "start_run", **given)
         assert (again["run_id"], again["reused"]) == (ids[0], True)

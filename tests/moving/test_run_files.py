@@ -72,7 +72,7 @@ def test_ordinary_programs_read_the_file(exported: tuple[Path, Stored]) -> None:
 def test_a_file_that_was_cut_short_is_refused(exported: tuple[Path, Stored], part: float) -> None:
     file, there = exported
     file.write_bytes(file.read_bytes()[: int(file.stat().st_size * part)])
-    refused(there, file, "this file cannot be imported")
+    refused(there, file, "cannot import this file")
 
 
 def test_a_file_without_its_end_is_refused(exported: tuple[Path, Stored]) -> None:
@@ -92,10 +92,10 @@ def test_a_file_in_which_something_was_changed_is_refused(exported: tuple[Path, 
         for info, content in members(file)
     ]
     write(file, found, sums=False)
-    refused(there, file, "its checksums are others")
+    refused(there, file, "the checksums don't match")
     write(file, found)
     if name in ("config.json", "events.jsonl"):
-        refused(there, file, "damaged" if name == "events.jsonl" else "not what was written", code=5)
+        refused(there, file, "damaged" if name == "events.jsonl" else "was changed", code=5)
     else:
         assert "imported, completed" in there.verb("import", file), "nothing else knows of it"
 
@@ -105,7 +105,7 @@ def test_a_bit_that_fell_over_is_noticed(exported: tuple[Path, Stored]) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(bytes(content))
-    refused(there, file, "this file cannot be imported")
+    refused(there, file, "cannot import this file")
 
 
 def changed_manifest(key: str, value: object) -> Callable[[Members, str], None]:
@@ -174,16 +174,16 @@ HOSTILE = {
         "`output_tokens` of event",
     ),
     "another version": (changed_manifest("v", 2), "upgrade"),
-    "another format": (changed_manifest("format", "tar"), "its manifest says what cannot be"),
-    "no runs": (changed_manifest("runs", []), "its manifest says what cannot be"),
-    "above": (added("../escaped"), "no file of a run"),
-    "above the run": (added("RUN/../escaped"), "no file of a run"),
-    "absolute": (added("/escaped"), "no file of a run"),
-    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "no file of a run"),
-    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "no file of a run"),
-    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "no file of a run"),
-    "what git obeys": (added("RUN/changes/objects.git/config"), "no file of a run"),
-    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "no file of a run"),
+    "another format": (changed_manifest("format", "tar"), "its manifest is contradictory"),
+    "no runs": (changed_manifest("runs", []), "its manifest is contradictory"),
+    "above": (added("../escaped"), "in it isn't a file of a run"),
+    "above the run": (added("RUN/../escaped"), "in it isn't a file of a run"),
+    "absolute": (added("/escaped"), "in it isn't a file of a run"),
+    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "in it isn't a file of a run"),
+    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "in it isn't a file of a run"),
+    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "in it isn't a file of a run"),
+    "what git obeys": (added("RUN/changes/objects.git/config"), "in it isn't a file of a run"),
+    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "in it isn't a file of a run"),
 }
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_written_through_a_link(exported: tuple[Path, Stored], tmp_pa
     added(f"{run_id}/workspaces/link/escaped")(found, run_id)
     added(f"{run_id}/workspaces/link", tarfile.SYMTYPE, str(tmp_path))(found, run_id)
     write(file, found)
-    refused(there, file, "no file of a run")
+    refused(there, file, "in it isn't a file of a run")
     assert not (tmp_path / "escaped").exists()
 
 
@@ -217,13 +217,13 @@ def test_a_file_that_would_unpack_to_more_than_may_be_is_refused_before(exported
     header.type, header.size = tarfile.XHDTYPE, 2**40
     for info in (giant, header):
         file.write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20)))
-        refused(there, file, "it holds more than" if info is giant else "a header in it is too long")
+        refused(there, file, "it has more than" if info is giant else "a header in it is too long")
 
 
 def test_what_is_no_file_of_ours_is_refused(exported: tuple[Path, Stored]) -> None:
     file, there = exported
     for content in (b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(bytes(10240))):
         file.write_bytes(content)
-        refused(there, file, "this file cannot be imported")
-    refused(there, file.parent, "cannot be imported")
+        refused(there, file, "cannot import this file")
+    refused(there, file.parent, "cannot import")
     refused(there, file.with_name("none"), "No such file")

@@ -88,7 +88,7 @@ async def test_who_changed_its_mind_is_named_with_both_answers(browser: Browser,
         legend = str(tab.js("document.querySelector('.legend').innerText"))
     assert "Changed their minds: ada from ada's 1st answer to bo's 2nd answer" in told
     assert told.count("changed its mind") == 1, "nobody else did"
-    assert "vote that a newer answer made void" in legend
+    assert "vote made void by a newer answer" in legend
     assert "tool or command" not in legend, "there was none"
 
 
@@ -146,7 +146,7 @@ async def test_what_each_agent_was_shown_is_told_ballot_by_ballot(browser: Brows
     ended = await disagreeing(tmp_path)
     with browser.tab(ended.directory.report) as tab:
         text = tab.text()
-    shown = text[text.lower().index("what each agent was shown") :]
+    shown = text[text.lower().index("what each agent saw") :]
     assert "Round 1: the question, no answers" in shown
     (ballot, *_) = [sent.ballot for sent in ended.of(RoundStarted, "agent_c") if sent.ballot]
     for entry in ballot:
@@ -166,7 +166,7 @@ async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, t
             == 1
         )
         text = tab.text()
-    assert re.search(r"steering\s+[\d.]+\ss request to finish with the existing answers", text, re.IGNORECASE)
+    assert re.search(r"steering\s+[\d.]+\ss you asked to finish with the existing answers", text, re.IGNORECASE)
 
 
 async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answers_differ(
@@ -201,20 +201,20 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "price_28" in compared
     assert "price_12" not in compared
     # Every check, on the unchanged files, of each answer, and of the final ones.
-    told = text[text.index("an answer cannot win if another one passes a check that it fails") :]
-    assert "ada's 1st answer could not win" in told
+    told = text[text.index("an answer can't win if another answer passes a superset of its checks") :]
+    assert "ada's 1st answer couldn't win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
-    assert "with its own versions of protected files: ✓ passed" in told
+    assert "with the answer's own protected files: ✓ passed" in told
     assert "looked at the prices\nFAILED: price_20 is wrong" in told
-    assert "did not pass before either" in told
+    assert "also failed before" in told
     # A pass stands beside that of the unchanged files: bo took a price out, and so a test.
     before = PRICES.count("price_")
     beside = f"· {before - 1} tests, as the check printed; {before} on the unchanged files"
-    warning = f"Warning: fewer tests ran than on the unchanged files: {before - 1}, {before} before"
+    warning = f"Warning: fewer tests ran than on the unchanged files: {before - 1} instead of {before}"
     looked = "looked at the prices\nRan {} tests in 0.1s"
     shown = [looked.format(before - 1), beside, warning, "On the unchanged files:", looked.format(before)]
     assert "\n".join(shown) in re.sub("\n+", "\n", told)
-    assert "The final files, by bo" in told
+    assert "Final files, by bo" in told
     assert sorted({kind for kind, *_ in lanes}) == ["bad", "pass"]
     assert [what for _, what, _ in lanes].count("Unchanged files") == 2
     assert len({place for *_, place in lanes}) == 3, "the base, ada's and bo's"

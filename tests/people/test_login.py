@@ -46,7 +46,7 @@ def test_a_person_logs_in_with_a_token_and_sees_his_runs(browser: Browser, home:
         tab.settled("document.querySelector('input[type=password]') !== null")
         fill(tab, token="wrong-token-0123456789")
         press(tab, "Sign in")
-        tab.settled("document.querySelector('form').elements.token.placeholder === 'That token is not right'")
+        tab.settled("document.querySelector('form').elements.token.placeholder === 'This token is wrong'")
         fill(tab, token=TOKENS["ann"])
         press(tab, "Sign in")
         arrived(tab, "document.querySelector('input[type=password]') === null")
@@ -91,7 +91,7 @@ def test_two_people_sign_in_at_an_authorization_server_and_each_sees_his_runs_al
         assert bob.violations_of_accessibility() == []
         choose(bob, "nobody")
         arrived(bob, f"location.pathname === '/' && {SIGN_IN}")
-        assert "did not let you in" in bob.js("document.querySelector('[role=alert]').innerText")
+        assert "refused to sign you in, or you cancelled" in bob.js("document.querySelector('[role=alert]').innerText")
         assert bob.violations_of_accessibility() == []
         choose(bob, "bob")
         arrived(bob, "document.querySelector('.runs') !== null")

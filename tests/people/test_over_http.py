@@ -89,7 +89,10 @@ async def test_each_token_is_a_person_with_runs_of_his_own(home: TempHome, mode:
             assert (await call(bob, "get_result", run_id=run_id))["status"] == "completed"
             for argument in ({"context_paths": ["/etc"]}, {"context_paths": ["/no/such"]}, {"team": "/etc/passwd"}):
                 code, told = await expect_error(ann, "start_run", **{"question": "q", **argument})
-                assert (code, "file of the server" in told) == ("invalid_arguments", True)
+                assert (code, "names a file on the server, which its users can't access" in told) == (
+                    "invalid_arguments",
+                    True,
+                )
         assert (await knock(url, f"{TOKENS['bob']}x")).status_code == 401
         assert not list(home.path.glob("*http-token*")), "there is no token that sees everything"
     listed = run_command(home, SERVER_MODULE, "runs", "--json")
@@ -124,7 +127,7 @@ async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> 
             given = {"question": "q", "team": "scripted"}
             await call(ann, "start_run", **given, idempotency_key="k")
             code, told = await expect_error(ann, "start_run", **given)
-            assert (code, "1 runs were started this day" in told) == ("quota_reached", True)
+            assert (code, "you have used your quota of 1 runs this day" in told) == ("quota_reached", True)
             await call(ann, "start_run", **given, idempotency_key="k")
         told = run_command(home, SERVER_MODULE, "audit", "--person", "ann", "--json")
         assert [entry["action"] for entry in json.loads(told.stdout)["entries"]] == ["start"]
@@ -133,7 +136,7 @@ async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> 
                 assert (await expect_error(bob, "start_run", **given, max_usd=usd))[0] == "quota_reached"
             run_id = (await call(bob, "start_run", **given, max_usd=2))["run_id"]
             code, told = await expect_error(bob, "start_run", **given, max_usd=1.5)
-            assert (code, "1.00 of 3.00 USD are left this month" in told) == ("quota_reached", True)
+            assert (code, "you have 1.00 of 3.00 USD left this month" in told) == ("quota_reached", True)
             await call(bob, "wait_run", run_id=run_id)
             await call(bob, "start_run", **given, max_usd=3)  # what has ended counts as what it has cost
 
@@ -145,7 +148,7 @@ async def test_a_quota_of_money_counts_calls_of_unknown_price_at_their_bound(hom
             for spent in (0.0, MOST_CALLS * CALL_USD, 2 * MOST_CALLS * CALL_USD):
                 left = 3 * CAP - spent
                 told = await expect_error(bob, "start_run", question="q", max_usd=left + 0.01)
-                assert (told[0], f"{left:.2f} of 0.30 USD are left this month" in told[1]) == ("quota_reached", True)
+                assert (told[0], f"{left:.2f} of 0.30 USD left this month" in told[1]) == ("quota_reached", True)
                 run_id = (await call(bob, "start_run", question="q"))["run_id"]
                 await call(bob, "wait_run", run_id=run_id)
     assert len(double.heads) == 3 * MOST_CALLS
@@ -164,7 +167,7 @@ async def test_a_quota_of_money_counts_the_whole_budget_of_a_run_whose_cost_is_k
             run_id = (await call(bob, "start_run", question="q"))["run_id"]
             await call(bob, "wait_run", run_id=run_id)
             told = await expect_error(bob, "start_run", question="q", max_usd=3 * CAP)
-            assert (told[0], "0.20 of 0.30 USD are left this month" in told[1]) == ("quota_reached", True)
+            assert (told[0], "0.20 of 0.30 USD left this month" in told[1]) == ("quota_reached", True)
 
 
 async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -> None:

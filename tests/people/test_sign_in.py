@@ -134,7 +134,7 @@ async def test_an_id_token_that_is_not_of_this_sign_in_lets_nobody_in(
     async with signing_in(home, issuer) as base, browser() as ann:
         for kind, forge in FORGED.items():
             issuer.writes = lambda said, forge=forge: forge(issuer, said)
-            refused(await signed_in(ann, base), "does not belong to this sign-in")
+            refused(await signed_in(ann, base), "belongs to another sign-in")
             assert COOKIE not in ann.cookies, kind
 
 
@@ -143,7 +143,7 @@ async def test_a_callback_counts_once_and_in_the_browser_that_began_alone(
 ) -> None:
     async with signing_in(home, issuer) as base, browser() as ann, browser() as eve:
         anns = await came_back(ann, base, await begun(ann, base))
-        begun_too_long_ago = "begun too long ago"
+        begun_too_long_ago = "This sign-in has expired, or you started it in another browser"
         refused(await eve.get(anns), begun_too_long_ago)
         eves = await came_back(eve, base, await begun(eve, base), "bob")
         refused(await ann.get(eves), begun_too_long_ago)
@@ -151,16 +151,16 @@ async def test_a_callback_counts_once_and_in_the_browser_that_began_alone(
         refused(await ann.get(f"{base}/login/callback"), begun_too_long_ago)
         refused(await ann.get(anns.replace("iss=", "iss=x")), begun_too_long_ago)
         stolen, own = (parse_qs(urlsplit(one).query)["code"][0] for one in (anns, eves))
-        refused(await eve.get(eves.replace(own, stolen)), "did not confirm this sign-in")  # not with her verifier
+        refused(await eve.get(eves.replace(own, stolen)), "didn't confirm this sign-in")  # not with her verifier
         kept = ann.cookies[KEPT]
-        refused(await ann.get(anns), "did not confirm this sign-in")  # it was used up
+        refused(await ann.get(anns), "didn't confirm this sign-in")  # it was used up
         assert (await signed_in(ann, base)).status_code == 303
         assert KEPT not in ann.cookies
         refused(await ann.get(anns), begun_too_long_ago)
         again = await came_back(ann, base, await begun(ann, base))
         mine = {"Cookie": f"{KEPT}={ann.cookies[KEPT]}"}
         assert (await ask(base, "GET", again.removeprefix(base), headers=mine)).status_code == 303
-        refused(await ask(base, "GET", again.removeprefix(base), headers=mine), "did not confirm this sign-in")
+        refused(await ask(base, "GET", again.removeprefix(base), headers=mine), "didn't confirm this sign-in")
         assert kept != ann.cookies[KEPT]
 
 
@@ -172,7 +172,10 @@ async def test_without_a_cookie_no_state_is_right(home: TempHome, issuer: Author
     async with signing_in(home, issuer) as base, browser() as ann:
         for kept in ("", "/", "=", '""'):
             headers = {"Cookie": f"{KEPT}={kept}"}
-            refused(await ann.get(f"{base}/login/callback?code=x&state={state}", headers=headers), "begun too long ago")
+            refused(
+                await ann.get(f"{base}/login/callback?code=x&state={state}", headers=headers),
+                "This sign-in has expired, or you started it in another browser",
+            )
     assert issuer.asked["/token"] == 0
 
 
@@ -238,7 +241,7 @@ async def test_nobody_is_sent_to_a_page_that_is_not_ours(home: TempHome, issuer:
 async def test_who_is_not_let_in_is_told_why(home: TempHome, issuer: AuthorizationServer) -> None:
     host = urlsplit(issuer.url).netloc
     async with signing_in(home, issuer) as base, browser() as eve:
-        refused(await signed_in(eve, base, "nobody"), f"{host} did not let you in, or you stopped there.")
+        refused(await signed_in(eve, base, "nobody"), f"{host} refused to sign you in, or you cancelled.")
         refused(await signed_in(eve, base, "eve"), f"{host} knows you as “eve”, who may not use this server")
         failed = (await came_back(eve, base, await begun(eve, base))).replace("code=", "error=server_error&code=")
         refused(await eve.get(failed), f"{host} failed: server_error.")
@@ -247,7 +250,7 @@ async def test_who_is_not_let_in_is_told_why(home: TempHome, issuer: Authorizati
         back = await came_back(eve, base, await begun(eve, base))
         issuer.refuses = True
         for reply in (await eve.get(back), await eve.get(f"{base}/login")):
-            assert (reply.status_code, f"{host} does not answer" in reply.text) == (503, True)
+            assert (reply.status_code, f"{host} doesn't respond" in reply.text) == (503, True)
 
 
 async def test_a_scope_that_is_wanted_has_to_be_granted(home: TempHome, issuer: AuthorizationServer) -> None:
@@ -264,7 +267,7 @@ async def test_a_scope_that_is_wanted_has_to_be_granted(home: TempHome, issuer: 
         where = await begun(ann, base)
         assert parse_qs(urlsplit(where).query)["scope"] == ["openid runs"]
         less = where.replace("openid+runs", "openid")
-        refused(await ann.get(await came_back(ann, base, less)), "it grants no runs")
+        refused(await ann.get(await came_back(ann, base, less)), "it doesn't grant you runs")
         assert (await signed_in(ann, base)).status_code == 303
         assert (await ann.get(f"{base}/api/runs")).status_code == 200
 
@@ -279,7 +282,7 @@ async def test_by_https_cookies_are_for_this_host_alone(home: TempHome, issuer: 
         assert set(rules) == {"HttpOnly", "Max-Age=600", "Path=/", "SameSite=lax", "Secure"}
         back = (await came_back(ann, base, begins.headers["location"])).removeprefix(base)
         unprefixed = await ask(base, "GET", back, headers={"Host": US, "Cookie": kept.removeprefix("__Host-")})
-        refused(unprefixed, "begun too long ago")
+        refused(unprefixed, "This sign-in has expired, or you started it in another browser")
         reply = await ask(base, "GET", back, headers={"Host": US, "Cookie": kept})
         session, *rules = reply.headers.get_list("set-cookie")[0].split("; ")
         assert session.startswith(f"__Host-{COOKIE}=")

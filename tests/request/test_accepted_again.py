@@ -41,7 +41,10 @@ async def test_a_yes_does_not_hold_for_what_the_same_file_asks_for_elsewhere(
         monkeypatch.setenv("OPENAI_BASE_URL", GATEWAY)
         code, message = await expect_error(client, "start_run", question="q", dry_run=True)
         assert code == "config_untrusted"
-        assert f"{place.found} came with this directory, and is not what was accepted; nothing was started." in message
+        assert (
+            f"{place.found} came with this directory, and has changed since you accepted it; massgen started nothing."
+            in message
+        )
         assert "  ! key: MY_TEAM_KEY to gateway.example\n" in message
         assert "  + host: gateway.example\n  + key: MY_TEAM_KEY to gateway.example\n" in message
         await place.verb_beside("trust", str(place.found))
@@ -58,8 +61,8 @@ async def test_a_yes_does_not_hold_for_other_skills_whatever_their_files_are_cal
         (folder / file).write_text(f"{SKILL} Then send it away.")
         code, message = await expect_error(client, "start_run", question="q", dry_run=True)
     assert code == "config_untrusted"
-    assert "It asks for nothing new since it was accepted on " in message
-    assert "; its text or its skills changed.\n" in message
+    assert "Its permissions haven't changed since it was accepted on " in message
+    assert "only its text or skills have.\n" in message
 
 
 def test_after_a_change_every_question_says_what_is_new(place: Scene) -> None:
@@ -73,7 +76,7 @@ def test_after_a_change_every_question_says_what_is_new(place: Scene) -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("New since it was accepted on "))
     assert lines[at + 1] == "  + spends: up to 25 US dollars"
     assert lines[at + 2] == "  + spends: up to 25000000 tokens", "a million for each dollar"
-    assert lines[at + 3].startswith("Accept it as it is now with ")
+    assert lines[at + 3].startswith("Accept its current version with ")
     code, out, _ = place.verb("trust", str(place.repository))
     assert code == 0
     assert "  + spends: up to 25 US dollars\n" in out
@@ -117,10 +120,10 @@ def _large_together(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (_sparse, "look/SKILL.md is too large: skills may have 64 MiB together"),
-        (_large_together, "is too large: skills may have 64 MiB together"),
-        (_many, "has more than 10,000 files and directories"),
-        (_pipe, "look/pipe.md is no regular file"),
+        (_sparse, "look/SKILL.md is too large: all skills together may have 64 MiB"),
+        (_large_together, "is too large: all skills together may have 64 MiB"),
+        (_many, "it has more than 10,000 files and directories"),
+        (_pipe, "look/pipe.md isn't a regular file"),
     ],
 )
 def test_skills_that_nobody_can_check_end_in_the_refusal_and_cannot_be_accepted(
@@ -131,7 +134,7 @@ def test_skills_that_nobody_can_check_end_in_the_refusal_and_cannot_be_accepted(
         code, _, err = place.run(*options, "q")
         assert code == 1
         assert "  ! host: gateway.example\n" in err
-        assert "It cannot be accepted as it is: the skills cannot be checked: " in err
+        assert "You can't accept it in this state: cannot check the skills: " in err
         assert why in err
     code, _, err = place.verb("trust", str(place.found))
     assert (code, why in err) == (1, True)

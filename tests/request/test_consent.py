@@ -271,7 +271,7 @@ def test_trust_on_the_command_line_remembers_and_a_digest_does_not(place: Scene)
     digest = f"sha256:{hashlib.sha256(place.found.read_bytes()).hexdigest()}"
     code, _, err = place.run("--automation", f"--trust=sha256:{'0' * 64}", "q")
     assert (code, place.untouched) == (1, True)
-    assert f"Its digest is {digest}, not the one that --trust names." in err
+    assert f"Its digest is {digest}, not the one in --trust." in err
     code, out, err = place.run("--automation", "--trust", digest, "q")
     assert code == 0, err
     assert re.search(r"^COMPLETED: ", out, re.MULTILINE)
@@ -406,7 +406,7 @@ async def test_what_is_named_goes_before_the_project_the_users_own_and_the_defau
         async def source(**arguments: Any) -> str:
             return str((await call(client, "start_run", question="q", dry_run=True, **arguments))["source"])
 
-        assert (await source()).startswith("default team of the key that is set: openai/")
+        assert (await source()).startswith("default team for your key: openai/")
         place.write(own, scripted())
         assert await source() == f"your own config {own}"
         place.write(place.found, scripted())
@@ -438,7 +438,7 @@ def test_what_the_dialogue_wrote_is_accepted_until_it_changes(place: Scene) -> N
     assert "! starts: the Claude Code CLI" in place.run("--automation", "q")[2]
 
 
-UNUSED = "{} is not used, because only the working directory is searched; to use it: {}"
+UNUSED = "massgen doesn't use {}, because it only looks in the working directory. To use it: {}"
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def accept(home: TempHome) -> None:
 async def test_a_found_config_that_nobody_accepted_decides_by_votes_and_runs_no_script(there: TempHome) -> None:
     outcome, ran, note = await decided(there)
     assert (outcome, ran) == ("consensus", False)
-    assert "scripts that agents write do not run" in note
+    assert "massgen doesn't run scripts that agents write, since you haven't allowed it" in note
     assert f"`massgen trust {there.work}/.massgen/config.yaml`" in note
     accept(there)
     outcome, ran, note = await decided(there)
@@ -101,7 +101,9 @@ def test_the_command_line_obeys_the_same_rule(there: TempHome) -> None:
         done = run_command(there, COMMAND_MODULE, "--automation", *options, "Double.")
         assert done.returncode == 0, done.stderr
         lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
-        told = "scripts that agents write do not run" in done.stdout + done.stderr
+        told = (
+            "massgen doesn't run scripts that agents write, since you haven't allowed it" in done.stdout + done.stderr
+        )
         return lines["OUTCOME"].partition(",")[0], told
 
     assert run() == ("consensus", True)

@@ -16,7 +16,7 @@ from tests.request.scene import Scene, agent, tools
 LAN = "http://192.168.1.20:8000"
 TEAM: dict[str, Any] = {"agents": [agent(base_url=f"{LAN}/v1")]}
 SCRIPTED: dict[str, Any] = {"agents": [{"id": "a", "backend": {"type": "scripted"}}]}
-REFUSED = "nothing was started"
+REFUSED = "massgen started nothing"
 
 
 # -- doors: each returns the text of its refusal, or nothing once the run has passed ---------------------------------
@@ -142,7 +142,7 @@ async def test_below_a_repositorys_config_each_door_names_its_own_way_to_it(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(MassgenError) as refused:
         await massgen_mcp.run("q")
-    words = f"to use it: name {config} as `config`, with LiteLLM as the model `massgen/path:{config}`."
+    words = f"to use it: pass {config} as `config`; with LiteLLM, use the model `massgen/path:{config}`."
     assert words in str(refused.value)
     async with tools() as client:
         _, message = await expect_error(client, "start_run", question="q")

@@ -106,7 +106,7 @@ def test_a_new_event_of_a_round_is_there_again_after_a_resume_where_its_readers_
     before, after, *_ = ("\n".join(json.loads(line)) for line in sent.read_text().splitlines())
     assert "word-True" in before
     assert "word-False" in before
-    assert "word-True" in after, "the event was lost with its process"
+    assert "word-True" in after, "the event was lost when its process ended"
     assert "word-False" not in after, "a reader that keeps nothing would not be noticed"
     noticed = [event["text"] for event in events_of(directory) if event["type"] == "noticed"]
     assert noticed[:2] == ["word-True", "word-False"], "it happened once in the round"

@@ -217,7 +217,7 @@ async def test_a_run_waits_for_its_keys_and_says_which_one_is_missing(home: Temp
         assert not home.processes(RUNNER_MODULE)
     async with home.with_variables(OPENAI_API_KEY="sk-other-0002").client() as other:
         status = await call(other, "get_status", run_id=run_id)
-        assert "other keys" in status["reason"]
+        assert "keys other than" in status["reason"]
         assert not home.processes(RUNNER_MODULE), "one client's keys never pay for another's run by themselves"
         await call(other, "control_run", run_id=run_id, action="resume")
         await wait_until(lambda: happened(home.run_directory(run_id), "run_resumed"))

@@ -209,7 +209,7 @@ async def test_a_run_whose_commands_have_no_sandbox_ends_before_a_model_is_asked
     )
     (failed,) = ended.of(RunFailed)
     assert failed.reason == "sandbox_denied"
-    assert failed.message.startswith("agents' commands run in a sandbox only: no sandbox holds here (sandbox-exec: ")
+    assert failed.message.startswith("agents' commands only run in a sandbox: no sandbox works here (sandbox-exec: ")
     assert "or set `sandbox: docker`" in failed.message
     assert not ended.of(ModelCallStarted)
 
@@ -251,15 +251,15 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
     container = home.config("container", one, orchestrator={"commands": {"enabled": True, "sandbox": "podman"}})
     async with home.with_variables(PATH="/usr/bin:/bin").client() as client:
         planned = await call(client, "start_run", question="q", config=there, dry_run=True)
-        assert "Agents run commands in the sandbox " in planned["note"]
+        assert "Agents run commands in this sandbox " in planned["note"]
         told = await call(client, "start_run", question="q", config=absent, dry_run=True)
-        why = "agents' commands run in a sandbox only: no sandbox holds here (sandbox-exec: "
-        assert f"This run is refused: {why}" in told["note"]
-        assert "bubblewrap is installed: name no other `sandbox`" in told["note"]
+        why = "agents' commands only run in a sandbox: no sandbox works here (sandbox-exec: "
+        assert f"massgen refuses this run {why}" in told["note"]
+        assert "bubblewrap is installed" in told["note"]
         code, refused = await expect_error(client, "start_run", question="q", config=absent)
         assert code == "sandbox_denied"
         assert why in refused
         for dry_run in (True, False):
             code, refused = await expect_error(client, "start_run", question="q", config=container, dry_run=dry_run)
             assert code == "config_invalid"
-            assert "agents' commands have no container: no sandbox holds here (podman: " in refused
+            assert "there is no container for agents' commands: no sandbox works here (podman: " in refused

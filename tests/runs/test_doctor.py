@@ -43,7 +43,7 @@ def test_keys_are_told_by_name_only(home: TempHome) -> None:
     assert (blank.level, "OPENAI_API_KEY" in blank.message) == ("warn", True)
     assert "sk-secret" not in str(check_all(local_engine(Home(home.path)), {"OPENAI_API_KEY": " sk-secret"}))
     _, broken = found(home, "keys", {"OPENAI_API_KEY": "sk-secret\nsk-secret"})
-    assert (broken.level, "OPENAI_API_KEY holds no usable key" in broken.message) == ("fail", True)
+    assert (broken.level, "OPENAI_API_KEY doesn't contain a usable key" in broken.message) == ("fail", True)
     assert "sk-secret" not in str(broken)
 
 

@@ -30,7 +30,7 @@ def with_claude(directory: Path, script: str) -> dict[str, str]:
 async def test_the_claude_code_on_path_and_its_logins_are_named_and_no_key_shown(tmp_path: Path) -> None:
     environ = with_claude(tmp_path, "echo '9.9.9 (Claude Code)'")
     bare = await claude(environ)
-    told = f"claude_code (no login; it has no tools of its own); 9.9.9 (Claude Code) at {tmp_path}/claude"
+    told = f"claude_code (no login; it has no built-in tools); 9.9.9 (Claude Code) at {tmp_path}/claude"
     assert (bare.level, bare.message) == ("ok", told)
     assert "CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`)" in bare.advice
     keyed = await claude({**environ, "ANTHROPIC_API_KEY": "sk-ant-never-to-be-seen"})
@@ -38,8 +38,8 @@ async def test_the_claude_code_on_path_and_its_logins_are_named_and_no_key_shown
     login = {"claudeAiOauth": {"accessToken": "never-to-be-seen", "expiresAt": (time.time() + 3600) * 1000}}
     (tmp_path / ".credentials.json").write_text(json.dumps(login))
     own = await claude({**environ, "CLAUDE_CONFIG_DIR": str(tmp_path)})
-    assert "(your own login is there; " in own.message
-    assert own.advice == "MASSGEN_OWN_LOGINS=yes lets it be in the default team, with your own login"
+    assert "(you are logged in; " in own.message
+    assert own.advice == "set MASSGEN_OWN_LOGINS=yes to allow it in the default team, with your own login"
     assert not [check for check in (bare, keyed, own) if "never-to-be-seen" in check.message]
 
 

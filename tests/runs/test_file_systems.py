@@ -106,7 +106,7 @@ class TestOnARealMount:
         assert done.returncode == 0, done.stdout + done.stderr
         lines = done.stdout.splitlines()
         (warning,) = [line for line in lines if line.startswith("WARNING: ")]
-        assert "in no list" in warning
+        assert "isn't in the list" in warning
         assert "fuse.sshfs" in warning
         assert lines[-1].startswith("COMPLETED: ")
 
@@ -123,4 +123,4 @@ def test_a_command_line_run_on_a_local_disk_says_nothing_about_lists(home: TempH
         home, sys.executable, "-m", COMMAND_MODULE, "--automation", "--model", "x", "--backend", "scripted", "q?"
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "in no list" not in done.stdout
+    assert "isn't in the list" not in done.stdout

@@ -441,7 +441,7 @@ async def test_a_server_inside_a_run_knows_its_depth_and_its_budget(home: TempHo
             assert (code, outer_id in message) == ("invalid_action", True)
         async with home.with_variables(MASSGEN_MCP_PARENT=inner_id).client() as server:
             code, message = await expect_error(server, "start_run", question="q", config=team)
-            assert (code, "says nothing of nested runs" in message) == ("nesting_refused", True)
+            assert (code, "the config of run" in message) == ("nesting_refused", True)
         await call(client, "control_run", run_id=outer_id, action="cancel")
         assert (await call(client, "wait_run", run_id=inner_id))["status"] == "cancelled"
         async with home.with_variables(MASSGEN_MCP_PARENT=outer_id).client() as server:
@@ -489,8 +489,8 @@ async def test_the_command_line_inside_a_run_starts_runs_of_that_run(home: TempH
         rows = {row["run_id"]: row.get("parent") for row in (await call(client, "list_runs"))["runs"]}
         assert rows[inner_id] == outer_id
         refused = await massgen(inside)
-        assert "no more may be (max_runs)" in refused.stderr
-        assert "only runs are started that are in the list" in (await massgen(inside, "--no-logs")).stderr
+        assert "nested runs, the maximum (max_runs)" in refused.stderr
+        assert "must be in the list of runs" in (await massgen(inside, "--no-logs")).stderr
         await call(client, "control_run", run_id=outer_id, action="cancel")
     assert refused.returncode != 0
     assert len(started_in(home, outer_id)) == 1

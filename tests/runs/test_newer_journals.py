@@ -182,7 +182,7 @@ async def test_a_runner_leaves_a_run_of_a_newer_version_alone_and_does_the_other
         assert (await expect_error(client, "control_run", run_id=run_id, action="resume"))[0] == "journal_newer"
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
         log = b"".join(path.read_bytes() for path in (home.path / "runners").glob("*.log"))
-        assert log.count(f"run {run_id} is left as it is".encode()) == 1
+        assert log.count(f"skipping run {run_id}".encode()) == 1
         assert (await call(client, "control_run", run_id=run_id, action="cancel"))["status"] == "cancelled"
     assert (home.run_directory(run_id) / "events.jsonl").read_bytes() == written
     assert events_of(home.run_directory(run_id))[-1]["type"] != "run_failed"

@@ -125,13 +125,13 @@ async def test_runs_behind_a_full_limit_stay_queued_and_are_in_nobodys_way(home:
         assert another["status"] == "completed"
         queued = await call(client, "list_runs", state="queued")
         assert [row["run_id"] for row in queued["runs"]] == behind[:1:-1]
-        waiting = "a0 (m): waits in our own queue, 0 answers"
+        waiting = "a0 (m): waits in massgen's queue, 0 answers"
         with anyio.fail_after(PATIENCE_SECONDS):
             while [await agents_of(client, run_id) for run_id in behind[:2]].count([waiting]) != 1:
                 await anyio.sleep(POLL_SECONDS)
         third = await call(client, "get_status", run_id=behind[3])
         assert "One run has to start before it" in third["next_step"]
-        full = f"calls of other runs fill the limit (1 at once) of {server.url}/v1"
+        full = f"calls of other runs use the whole limit of 1 parallel calls at {server.url}/v1"
         assert third["reason"] == f"provider_limit: {full}"
         assert {row["reason"] for row in queued["runs"]} == {f"provider_limit: {full}"}
         listed = run_command(home, SERVER_MODULE, "runs", "--state", "queued").stdout.splitlines()
@@ -192,7 +192,7 @@ async def test_a_pause_longer_than_the_run_ends_it_with_its_cause(tmp_path: Path
     ("limits", "told"),
     [
         ({"opnai": {"concurrency": 1}}, "did you mean 'openai'"),
-        ({"scripted": {}}, "no backend type that calls a provider"),
+        ({"scripted": {}}, "isn't a backend type that calls a provider"),
         ({"openai": {"concurrency": 0}}, r"limits\.openai\.concurrency: "),
         ({"openai": {"rpm": 5}}, "requests_per_minute"),
     ],

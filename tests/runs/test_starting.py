@@ -79,7 +79,7 @@ async def test_runs_wait_for_a_place_in_order_and_a_full_queue_says_so(home: Tem
         assert "the cap of 10 US dollars" in (await expect_error(other, "control_run", **lower))[1]
         code, told = await expect_error(other, "start_run", question="q", models=["scripted/x"])
         assert code == "queue_full"
-        assert "2 runs are waiting" in told
+        assert "the queue is full (2 runs)" in told
         reused = await call(other, "start_run", question="2", models=["scripted/x"], idempotency_key="a")
         assert reused["run_id"] == waiting[0]["run_id"], "a known key needs no place"
         assert len(home.runs) == 3

@@ -65,7 +65,7 @@ async def test_where_docker_is_not_there_commands_have_the_programs_of_the_named
     assert not {"home", "root", "opt", "srv"} & set(told)
     assert (ended.directory.workspace_of("agent_a") / "kept").exists()
     (began,) = ended.of(RunStarted)
-    assert began.sandbox == "bubblewrap, with the programs of an image"
+    assert began.sandbox == "bubblewrap, with programs from an image"
     (unpacked,) = (Path(environ["MASSGEN_MCP_HOME"]) / "images").iterdir()
     assert (unpacked / "usr/share/own.txt").read_text() == "of the image\n"
 
@@ -77,8 +77,8 @@ async def test_without_docker_and_without_a_usable_image_no_run_begins(
     (tmp_path / "broken.tar").write_text("not an image")
     empty = image(tmp_path / "none", "oci", layer([entry("etc/x", "x")]))
     commands, says = {
-        "docker": ({"sandbox": "docker", "image": "python:3.12"}, "no sandbox holds here (docker: "),
-        "broken": ({"image_archive": str(tmp_path / "broken.tar")}, "it cannot be unpacked: "),
+        "docker": ({"sandbox": "docker", "image": "python:3.12"}, "no sandbox works here (docker: "),
+        "broken": ({"image_archive": str(tmp_path / "broken.tar")}, "cannot unpack it "),
         "no shell": ({"image_archive": str(empty)}, "its /bin/sh does not start"),
     }[wrong]
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
@@ -147,7 +147,7 @@ async def test_nothing_of_an_image_lands_or_leads_outside(
     ("bounds", "said", "why"),
     [
         (ResourceLimits(disk_bytes=4 << 20), {}, "disk|file too large"),
-        (ResourceLimits(), {"rootfs": {"type": "layers", "diff_ids": [f"sha256:{'0' * 64}"]}}, "cannot be unpacked"),
+        (ResourceLimits(), {"rootfs": {"type": "layers", "diff_ids": [f"sha256:{'0' * 64}"]}}, "cannot unpack it"),
     ],
     ids=["bytes", "sums"],
 )

@@ -186,14 +186,14 @@ async def test_where_no_namespace_can_be_shared_commands_have_a_network_each_and
     async with hands(tmp_path / "alone", "bubblewrap") as alone:
         begun = await alone.use("run_command", command="sleep 60", background=True)
         assert (
-            "[Your other commands cannot reach its ports: no network namespace can be made: no more of them"
+            "[Your other commands cannot reach its ports: cannot create a network namespace: no more of them"
             in begun.text
         )
         assert (await alone.run("echo fine")).endswith("fine")
     async with hands(tmp_path / "listed", "bubblewrap", network=("pypi.org:443",)) as listed:
         refused = await listed.use("run_command", command="echo ran > made")
         assert refused.is_error
-        assert "the command did not run: bubblewrap: no network namespace can be made" in refused.text
+        assert "the command did not run: bubblewrap: cannot create a network namespace" in refused.text
         assert not (listed.place / "made").exists()
 
 
@@ -254,7 +254,7 @@ async def test_a_container_has_no_network_unless_the_config_opens_it(
     assert closed.endswith(" made true\n")
     assert "--network" not in await options(Policy(tmp_path, tmp_path, open_network=True))
     for level in LEVELS:
-        with pytest.raises(SandboxFailed, match="only a container has an open network"):
+        with pytest.raises(SandboxFailed, match="only a container can have an open network"):
             async with spawn(["true"], Policy(tmp_path, tmp_path, open_network=True), level):
                 pass
 

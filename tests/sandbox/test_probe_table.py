@@ -106,7 +106,7 @@ async def test_a_level_is_asked_of_the_file_only_if_it_held_and_until_something_
     with monkeypatch.context() as without:
         without.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         put_in_place(tmp_path, "shared memory", REAL)
-        assert (await report_on("bubblewrap", known)).why == "it lets a command through: read_shared_memory"
+        assert (await report_on("bubblewrap", known)).why == "a command can escape from it: read_shared_memory"
     assert not known.exists()
     first = await report_on("bubblewrap", known)
     kept = json.loads(known.read_text())

@@ -69,7 +69,7 @@ async def test_an_empty_value_of_an_argument_that_may_be_left_out_is_as_good_as_
                 own = named if tool == "start_run" else run if "run_id" in schema["properties"] else {}
                 assert {*own, *empty} == schema["properties"].keys(), "every argument is given"
                 reply = await client.call_tool(tool, {**own, **empty})
-                lacking = tool == "apply_result" and "has changed no files of yours" in text_of(reply)
+                lacking = tool == "apply_result" and "has changed none of your files" in text_of(reply)
                 assert lacking or not reply.is_error, text_of(reply)
         full = await call(client, "get_result", **run, view="full", offset=0, limit=0)
         assert full["answer"], "0 is no limit"
@@ -102,4 +102,4 @@ async def test_config_is_another_name_of_team(home: TempHome) -> None:
             planned = await call(client, "start_run", question="q", dry_run=True, **named)
             assert planned["source"] == "scripted"
         code, told = await expect_error(client, "start_run", question="q", config="scripted", team="local_server")
-        assert (code, "give `team` alone" in told) == ("invalid_arguments", True)
+        assert (code, "pass only `team`" in told) == ("invalid_arguments", True)

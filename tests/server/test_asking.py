@@ -96,7 +96,7 @@ async def test_a_form_that_was_filled_in_wrongly_is_refused_and_the_run_still_as
     async with home.client(mode, elicitation_callback=person.asked) as client:
         run_id = (await call(client, "start_run", question="q", config=dear(home)))["run_id"]
         code, message = await expect_error(client, "wait_run", run_id=run_id, timeout_seconds=45)
-        assert (code, "above the cap" in message) == ("invalid_arguments", True)
+        assert (code, "raise_budget needs a `value` above the current" in message) == ("invalid_arguments", True)
         assert (await call(client, "get_status", run_id=run_id))["status"] == "input_required"
 
 

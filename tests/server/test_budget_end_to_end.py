@@ -52,7 +52,7 @@ async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: Temp
         result = await call(client, "get_result", run_id=started["run_id"])
     assert (result["status"], "answer" in result) == ("failed", False)
     assert result["reason"].startswith("budget: ")
-    assert "The budget was reached" in result["note"]
+    assert "The run reached its budget" in result["note"]
     directory = home.run_directory(started["run_id"])
     assert not [event for event in events_of(directory) if event["type"] == "model_call_started"]
     assert re.search(r" \| WARNING \| agent_.: .*max_usd", (directory / "massgen.log").read_text())

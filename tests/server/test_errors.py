@@ -94,7 +94,7 @@ async def test_a_fault_of_ours_is_told_by_a_reference_and_stands_whole_in_the_lo
     log = (home.path / "server.log").read_text()
     for reply in replies:
         result = reply["result"]
-        told = re.fullmatch(r"ERROR internal: .+ as ([0-9a-f]{8})", result["content"][0]["text"])
+        told = re.fullmatch(r"ERROR internal: .+\(([0-9a-f]{8})\)", result["content"][0]["text"])
         assert told, result
         assert result["isError"]
         assert f"reference {told[1]}" in log

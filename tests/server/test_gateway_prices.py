@@ -44,9 +44,9 @@ async def test_the_cap_stops_a_run_behind_a_gateway_and_the_result_says_that_it_
     replies = [event for event in events_of(home.run_directory(started["run_id"])) if event["type"] == "model_replied"]
     assert {event["cost"]["source"] for event in replies} == {"estimate"}
     assert len(replies) < 5, "the whole run would have five calls"
-    assert "The budget was reached" in result["note"]
-    assert f"The cost is an estimate for {len(replies)} calls" in result["note"]
-    assert "The cost is an estimate" in status["note"]
+    assert "The run reached its budget" in result["note"]
+    assert f"The cost of {len(replies)} calls" in result["note"]
+    assert "is an estimate: they went through a gateway" in status["note"]
     assert 1 < result["usage"]["cost_usd"] == status["spent_usd"] < 4
     assert "unpriced_calls" not in result["usage"]
 
@@ -57,13 +57,13 @@ async def test_price_as_makes_it_sure_per_backend_and_from_the_environment(home:
         config = team(home, aimock, price_as="openai")
         started = await call(client, "start_run", question="q", config=config, wait_seconds=50)
         result = await call(client, "get_result", run_id=started["run_id"])
-        assert "The budget was reached" in result["note"]
+        assert "The run reached its budget" in result["note"]
         assert "estimate" not in result["note"]
     async with home.with_variables(MASSGEN_PRICE_AS="openai/gpt-5").client() as client:
         config = team(home, aimock, model="our-alias")
         started = await call(client, "start_run", question="q", config=config, wait_seconds=50)
         result = await call(client, "get_result", run_id=started["run_id"])
-        assert "The budget was reached" in result["note"]
+        assert "The run reached its budget" in result["note"]
         assert "estimate" not in result["note"]
     async with home.with_variables(MASSGEN_PRICE_AS="opnai").client() as client:
         code, message = await expect_error(client, "start_run", question="q", config=config)

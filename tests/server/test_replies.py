@@ -170,7 +170,7 @@ async def test_what_is_shortened_is_marked_and_whole_in_another_view(home: TempH
         votes, _ = await both_forms(client, "get_result", run_id=started["run_id"], view="votes")
     assert first["truncated"]
     assert "next_offset" not in first
-    assert "The answer is complete; view=votes has what is shortened here." in first["next_step"]
+    assert "The answer is complete; view=votes has the full text." in first["next_step"]
     assert all(vote["reason"].endswith("…") for vote in first["votes"])
     assert [vote["reason"] for vote in votes["votes"]] == [reason.strip()] * 2
     assert not votes["truncated"]
@@ -262,7 +262,7 @@ async def test_a_long_error_is_cut_and_says_so(home: TempHome) -> None:
     told = text_of(reply)
     assert told.startswith("ERROR config_invalid: ")
     assert len(as_sent(told)) <= MOST_BYTES
-    assert told.endswith("(cut here; fix this first)")
+    assert told.endswith("(cut here)")
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -304,9 +304,9 @@ def started_id(home: TempHome, place: int) -> str:
 @pytest.mark.parametrize(
     ("client_name", "told"),
     [
-        ("claude-code", ["the environment that Claude Code starts in", "restart Claude Code"]),
+        ("claude-code", ["the environment of Claude Code", "restart Claude Code"]),
         ("codex-mcp-client", ["~/.codex/config.toml", "`env_vars`", "restart Codex"]),
-        ("some-editor", ["`env` of this server's entry", "restart the client"]),
+        ("some-editor", ["under `env` in this server's entry", "restart the client"]),
     ],
 )
 async def test_a_missing_key_says_where_this_client_takes_it(home: TempHome, client_name: str, told: list[str]) -> None:
@@ -333,7 +333,7 @@ async def test_a_missing_key_of_a_server_over_http_belongs_where_that_is_started
         for mode in MODES:
             async with server.client(mode) as client:
                 _, message = await expect_error(client, "start_run", question="q", config="two_providers")
-                assert "`massgen-mcp --transport http` is started" in message
+                assert "the environment of `massgen-mcp --transport http`" in message
 
 
 async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:
@@ -350,7 +350,7 @@ async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:
         assert waited["reason"].startswith("question: Metres or feet?")
         assert waited["truncated"]
         assert "action=answer" in waited["next_step"]
-        assert "view=votes has the whole reason" in waited["next_step"]
+        assert "get_result with view=votes has the full reason" in waited["next_step"]
         votes, _ = await both_forms(client, "get_result", run_id=run_id, view="votes")
         assert votes["reason"] == f"question: {question.strip()}"
         await both_forms(client, "list_runs")

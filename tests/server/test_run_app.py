@@ -79,7 +79,7 @@ async def test_the_data_of_the_page_are_bounded_and_what_is_drawn_already_is_not
         data: dict[str, Any] = first.structured_content or {}
         assert len(first.model_dump_json()) < 150_000
         assert (data["goes_on"], data["page"]["state"]) == (False, "completed")
-        assert "shortened here; the run directory has all of it" in " ".join(data["page"]["notes"])
+        assert "the run's directory has the full text" in " ".join(data["page"]["notes"])
         again = await client.call_tool(DATA_TOOL, {"run_id": run_id, "seen": data["version"]})
         assert again.structured_content == {"version": data["version"], "goes_on": False}
         assert (await expect_error(client, DATA_TOOL, run_id="run-nobody"))[0] == "unknown_run"

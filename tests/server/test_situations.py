@@ -175,7 +175,7 @@ SITUATIONS = [
     ),
     Situation(
         tokens_run_out_first,
-        ["reached at 0 tokens of max_tokens 1,000", "Start a new run with a larger max_tokens."],
+        ["reached its budget: 0 tokens of max_tokens 1,000", "Start a new run with a larger max_tokens."],
         ["larger max_usd"],
     ),
     Situation(
@@ -185,23 +185,34 @@ SITUATIONS = [
     Situation(
         time_limit_of_the_call, ["longer than 1 s", "larger max_seconds"], ["timeout_settings", "timeout_seconds"]
     ),
-    Situation(same_lines_edited, ["project/code: you and the run", "Merge by hand what get_result view=diff shows"]),
-    Situation(result_with_a_patch, ["view=diff has the patch. To bring it in: apply_result."]),
+    Situation(
+        same_lines_edited,
+        [
+            "project/code: you and the run",
+            "Merge the diff from get_result view=diff by hand",
+        ],
+    ),
+    Situation(result_with_a_patch, ["view=diff has the patch. To apply it: apply_result."]),
     Situation(
         patch_that_was_read,
-        ["+line ten", "The diff is whole. To bring it in: apply_result."],
+        ["+line ten", "The diff is whole. To apply it: apply_result."],
         ["votes", "team:", "cost_usd", "run_directory", "view=full"],
     ),
     Situation(patch_of_what_is_only_read, ["by hand: git -C ", "apply -p2"], ["apply_result"]),
-    Situation(list_with_unapplied_changes, ["completed", "not yet applied", "$0.00", " ago): q"]),
-    Situation(list_after_apply, ["completed", "$0.00"], ["not yet applied"]),
-    Situation(apply_to_what_is_only_read, ["ERROR invalid_action", "without permission write", "by hand: git -C "]),
+    Situation(
+        apply_to_what_is_only_read,
+        [
+            "ERROR invalid_action",
+            "the run had no write permission",
+            "by hand: git -C ",
+        ],
+    ),
     Situation(check_that_failed_before, ["final): passed: ", "failed before"], ["either"]),
-    Situation(check_that_fails_as_before, ["final): failed: ", "not passed before either"]),
+    Situation(check_that_fails_as_before, ["final): failed: ", "also failed before"]),
     Situation(going_on, ["before you end your turn, call wait_run until the run has ended"], ["poll"]),
     Situation(cancelled, ["wait_run returns the best answer so far"], ["Continue with other work"]),
-    Situation(cut_off, ["2 calls, 2 of them cut off", "Start a new run."], [" 0 calls, "]),
-    Situation(beyond_the_end, ["There is nothing at this offset: the text has 23 characters."], ["is whole"]),
+    Situation(cut_off, ["2 calls, 2 of them incomplete", "Start a new run."], [" 0 calls, "]),
+    Situation(beyond_the_end, ["There is no text at this offset: the text has 23 characters."], ["is whole"]),
     Situation(
         the_budget_is_asked_for, ["would do for short replies", "action=raise_budget and value"], ["finish_now by"]
     ),
@@ -233,4 +244,4 @@ async def test_the_form_for_the_budget_speaks_to_a_person_and_proposes_an_amount
     assert "finish_now" not in form.message
     fields = form.requested_schema["properties"]
     assert fields["max_usd"]["default"] == 1.0, "twice the cap"
-    assert fields["decision"]["enumNames"][0] == "Go on with a larger budget"
+    assert fields["decision"]["enumNames"][0] == "Continue with a larger budget"

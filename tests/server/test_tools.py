@@ -200,7 +200,7 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
         result = await call(client, "get_result", run_id=run_id)
     assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "majority", 11)
     assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
-    told = "these say the same: agent1.1 = agent2.1 (3 votes together)"
+    told = "same content: agent1.1 = agent2.1 (3 votes together)"
     assert told in result["note"]
     assert [dissent["label"] for dissent in result["dissent"]] == ["agent4.1"]
     record = json.loads((home.run_directory(run_id) / "coordination_events.json").read_text())
@@ -296,7 +296,7 @@ async def test_context_paths_are_refused_for_a_team_without_files(home: TempHome
             client, "start_run", question="q", config=config, context_paths=[str(home.work)]
         )
     assert code == "invalid_arguments"
-    assert "context_paths: the config says enable_filesystem: false" in message
+    assert "context_paths need file tools, but the config sets enable_filesystem: false" in message
 
 
 async def test_the_team_may_read_what_context_paths_name(home: TempHome) -> None:
@@ -454,7 +454,7 @@ async def test_without_config_models_and_keys_the_ways_out_are_named(home: TempH
         code, message = await expect_error(client, "start_run", question="q")
     assert code == "no_default_team"
     assert all(way in message for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "scripted"))
-    assert "`env` of this server's entry" in message
+    assert "under `env` in this server's entry" in message
     assert "restart the client" in message
 
 
@@ -704,4 +704,7 @@ async def test_an_unknown_bare_name_is_refused_with_the_nearest_ones(home: TempH
 async def test_an_unlisted_model_is_taken_with_a_warning(home: TempHome) -> None:
     async with home.with_variables(OPENAI_API_KEY="sk-some-key-of-a-test").client() as client:
         planned = await call(client, "start_run", question="q", models=["openai/nonsense-99", "gpt"], dry_run=True)
-    assert "Not in the list of known models: openai/nonsense-99. Check the name." in planned["note"]
+    assert (
+        "These models aren't in the price lists, so check their names: openai/nonsense-99. Check the name."
+        in planned["note"]
+    )

@@ -122,5 +122,5 @@ async def test_a_provider_that_refuses_the_key_falls_out_and_the_others_finish(h
         result = await call(client, "get_result", run_id=started["run_id"])
     assert (result["status"], result["answer"]) == ("completed", FINAL)
     assert [(fallen["agent"], fallen["reason"]) for fallen in result["degraded"]] == [([*result["team"]][2], "auth")]
-    assert result["degraded"][0]["message"].endswith("; set ANTHROPIC_API_KEY to a key that it takes")
+    assert result["degraded"][0]["message"].endswith("; set ANTHROPIC_API_KEY to a valid key")
     assert sum(request.body["model"] == "m-claude" for request in aimock.requests) == 1, "a refused key is not retried"

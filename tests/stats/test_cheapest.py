@@ -24,7 +24,7 @@ def told(*groups: Iterator[CountedRun]) -> list[str]:
     return [
         line
         for line in statistics_lines(statistics_of([*(run for of in groups for run in of)]))
-        if "right answer cost" in line
+        if "a right answer by" in line
     ]
 
 
@@ -35,16 +35,16 @@ def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_w
         runs("tiny", "vote", 1, 4, 0),
     )
     assert by_procedure == (
-        "by procedure a right answer cost $0.0250 with checks (16 of 20 (58 to 92 %) right), and $0.1250 with vote "
-        "(20 of 25 (61 to 91 %) right), the most frequent: they were asked different questions, "
-        "`massgen eval --from runs` asks both the same"
+        "a right answer by procedure cost $0.0250 with checks (16 of 20 (58 to 92 %) right); $0.1250 with vote "
+        "(20 of 25 (61 to 91 %) right), the most frequent: they answered different questions; `massgen eval "
+        "--from runs` asks both the same ones"
     )
-    assert by_team.startswith("by team a right answer cost $0.0250 with 2 x small (16 of 20")
+    assert by_team.startswith("a right answer by team cost $0.0250 with 2 x small (16 of 20")
 
 
 def test_of_fewer_than_twenty_nothing_is_claimed() -> None:
     lines = told(runs("big small", "vote", 8, 10, 0.10), runs("small small", "vote", 5, 6, 0.02))
-    assert [line.rpartition(": ")[2] for line in lines] == ["too few to claim anything, 20 of each are the least"]
+    assert [line.rpartition(": ")[2] for line in lines] == ["too few for a conclusion; at least 20 of each are needed"]
 
 
 @pytest.mark.parametrize(

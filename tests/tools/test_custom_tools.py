@@ -156,9 +156,9 @@ async def test_models_are_told_what_signature_and_docstring_say_and_nothing_runs
     ("entry", "problem"),
     [
         ("tools.py:weight", "has no function 'weight'; it has weigh, "),
-        ("missing.py:weigh", "path: 'missing.py': no such file, or it may not be read"),
-        ({"name": "nowhere"}, "no tool 'nowhere' is installed (none); name its file as path: FILE.py"),
-        ("notes.txt:weigh", "is no Python that can be read"),
+        ("missing.py:weigh", "path: 'missing.py': file not found or not readable"),
+        ({"name": "nowhere"}, "there is no installed tool 'nowhere' (none); name its file under path: FILE.py"),
+        ("notes.txt:weigh", "isn't valid Python"),
         (
             "massgen/tool/_multimodal_tools/understand_image.py:understand_image",
             "without keys and network; leave them out",

@@ -92,9 +92,9 @@ async def test_the_story_is_told_in_plain_words(tmp_path: Path) -> None:
     wanted = [
         "3 agents are writing their first answers.",
         f"1 of 2 have answered; one is still writing{lost}",
-        f"All have answered; they read each other and vote{lost}",
+        f"All have answered; now they read each other's answers and vote{lost}",
         f"1 of 2 have voted; agent2 is still deciding{lost}",
-        f"All have answered; they read each other and vote once more, because an answer is new{lost}",
+        f"All have answered; now they read each other's answers and vote again, because there is a new answer{lost}",
         f"All have voted{lost}",
         f"agent2 won with 2 of 2 votes and writes the final answer{lost}",
         "The run is completed.",

@@ -94,7 +94,7 @@ async def test_a_page_of_another_name_or_origin_gets_nothing_even_with_the_token
             reply = await http.post("/api/tools/start_run", json=start, headers={"Origin": origin})
             assert reply.status_code == 403, origin
         reply = await http.get("/api/runs", headers={"Origin": BASE})
-        assert reply.json() == {"runs": []}, "nothing was started"
+        assert reply.json() == {"runs": []}, "massgen started nothing"
 
 
 IDS = (

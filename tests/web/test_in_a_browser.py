@@ -81,11 +81,11 @@ def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_somet
         fine(tab)
         tab.js("document.querySelector('textarea').value = 'Be <b>brief</b>.'")
         press(tab, "Tell the team")
-        told(tab, "The team is told.")
+        told(tab, "The team will read your message.")
         tab.settled("document.body.innerText.includes('Be <b>brief</b>.')")
         press(tab, "Finish now")
         tab.settled("document.querySelector('header .pill.busy').innerText.startsWith('! ')")
-        assert "request to finish with the existing answers" in (run / "massgen.log").read_text()
+        assert "you asked to finish with the existing answers" in (run / "massgen.log").read_text()
         assert tab.js("opened.isConnected && opened.open")
         assert tab.js("document.querySelector('.doing').innerText") == ""
 
@@ -113,7 +113,7 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         tab.settled("document.querySelectorAll('.runs a').length === 1")
         fine(tab)
         fill(tab, team="", since="2200-01-01")
-        told(tab, "No run is like that.")
+        told(tab, "No run matches.")
 
         tab.open(f"{served.base}/runs/{hostile}")
         state(tab, "running")
@@ -147,16 +147,16 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         rows(tab, "Count")
         tab.js("document.querySelector('.runs a').click()")
         arrived(tab)
-        press(tab, "Look at the changes in files")
+        press(tab, "Show the changed files")
         tab.settled("document.querySelector('.files ~ .diff, .files ~ * .diff') !== null")
         assert "<img src=x onerror=alert(2)>" in tab.text()
         assert (home.work / "project" / "code").read_text().startswith("one")
         fine(tab)
         (home.work / "project" / "more").write_text("mine\n")
-        press(tab, "Apply to the files")
+        press(tab, "Apply to your files")
         tab.settled("document.body.innerText.includes('The others can be applied.')")
         assert tab.js("[...document.querySelectorAll('.files input')].map(one => one.checked)") == [True, False]
-        press(tab, "Apply to the files")
+        press(tab, "Apply to your files")
         told(tab, "applied")
         assert (home.work / "project" / "more").read_text() == "mine\n"
         assert (home.work / "project" / "code").read_text() == write["content"]

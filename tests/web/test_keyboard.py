@@ -48,7 +48,7 @@ def test_a_run_is_steered_finished_answered_and_applied_by_keys(browser: Browser
         tab.call("Input.insertText", text="Mind the cost.")
         for kind in ("keyDown", "keyUp"):
             tab.call("Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13, modifiers=CONTROL)
-        told(tab, "The team is told.")
+        told(tab, "The team will read your message.")
         tab.settled("document.body.innerText.includes('Mind the cost.')")
         go_to(tab, "Finish now")
         enter(tab)
@@ -64,9 +64,9 @@ def test_a_run_is_steered_finished_answered_and_applied_by_keys(browser: Browser
         tab.settled("document.querySelector('header .pill.good') !== null")
         done = served.tool("start_run", question="Change", config=changing, context_paths=paths, wait_seconds=50)
         tab.open(f"{served.base}/runs/{done['run_id']}")
-        go_to(tab, "Look at the changes in files")
+        go_to(tab, "Show the changed files")
         enter(tab)
-        go_to(tab, "Apply to the files")
+        go_to(tab, "Apply to your files")
         enter(tab)
         told(tab, "applied")
         assert (home.work / "project" / "code").read_text() == "two\n"

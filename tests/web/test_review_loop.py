@@ -11,7 +11,7 @@ from tests.web.person import arrived, fine, press, told
 
 FIRST = CODE.replace("line 2\n", "line two\n")
 BOTH = FIRST.replace("line 18\n", "line eighteen\n")
-LOOK = "Look at the changes in files"
+LOOK = "Show the changed files"
 
 
 def project(home: TempHome) -> Path:
@@ -54,7 +54,7 @@ def test_any_agents_patch_is_looked_at_and_applied_whole_by_file_or_by_hunk(brow
         fine(tab)
         tab.js("document.querySelector('[value=\"project/code#1\"]').click()")
         assert tab.js("document.querySelector('[value=\"project/code\"]').indeterminate")
-        press(tab, "Apply to the files")
+        press(tab, "Apply to your files")
         told(tab, "applied")
         assert (directory / "code").read_text() == CODE.replace("line 18\n", "line eighteen\n")
 
@@ -64,7 +64,7 @@ def test_any_agents_patch_is_looked_at_and_applied_whole_by_file_or_by_hunk(brow
         boxes(tab, "project/code", "project/new")
         assert "ada, dropped: 2 files changed" in tab.text()
         tab.js("document.querySelector('[value=\"project/code\"]').click()")
-        press(tab, "Apply to the files")
+        press(tab, "Apply to your files")
         told(tab, "applied")
         assert (directory / "new").read_text() == "a\nb\n"
         assert "line two" not in (directory / "code").read_text(), "it was not chosen"

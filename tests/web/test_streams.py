@@ -70,7 +70,7 @@ async def test_a_run_whose_record_is_damaged_or_cut_off_is_drawn_as_far_as_it_is
 
     config = home.config("one", agent("ada", {"answer": "Fine."}))
     async with visitor(home) as http:
-        for harm, told in ((changed, "is damaged from event 3 on"), (cut, "was cut off after event")):
+        for harm, told in ((changed, "is damaged from event 3 on"), (cut, "ends after event")):
             run_id = await started(http, config=config)
             journal = home.run_directory(run_id) / "events.jsonl"
             journal.write_bytes(b"".join(harm(journal.read_bytes().splitlines(keepends=True))))

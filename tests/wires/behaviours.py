@@ -571,7 +571,7 @@ def _rows() -> list[Behaviour]:
         Behaviour("CRLF", altering(lambda body: body.replace(b"\n", b"\r\n"))),
         Behaviour("an error as a line, once", once(reply(b'error: {"code":500,"message":"slot unavailable"}\n\n'))),
         Behaviour("an error in the stream, once", once(reply(sse({"error": {"message": "Overloaded", "code": 500}})))),
-        Behaviour("an error in a choice, once", once(reply(sse(_chunk({}, "error", error={"message": "x", "code": 502}))))),
+        Behaviour("the reply contains an error, once", once(reply(sse(_chunk({}, "error", error={"message": "x", "code": 502}))))),
         Behaviour("finish_reason error, once", once(reply(sse(_chunk({"content": "x"}, "error"), "[DONE]")))),
         Behaviour("429, once", once(refuse("slow down", "429 No"))),
         Behaviour("an empty reply, once", once(reply(sse(_chunk({"content": ""}), "[DONE]")))),

@@ -31,7 +31,7 @@ async def test_a_content_filter_is_told_with_the_providers_word_after_one_call(r
     for said in (row.dialect().text("Half of an"), row.dialect().call("new_answer", HALF), row.dialect()):
         reason, message, requests = await ended(row, said.stop("refusal"))
         assert (reason, requests) == ("content_filter", 1)
-        assert f"content filter, or the model itself, refused to go on ({word})" in message
+        assert f"the provider's content filter or the model itself refused to continue ({word})" in message
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.title in ENDS], ids=lambda row: row.title)

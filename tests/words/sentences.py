@@ -57,7 +57,7 @@ PROGRAM = re.compile(
 """Beginnings of SQL, Python, shell and markup."""
 PATTERN = re.compile(
     r"\(\?[:!<Pi-]|\\[bdswSE.1(]|\w\|\w|[=<>] ?\?\d|\bAND [a-z(]|= CASE|\bFROM (runs|procrastinate)|\(old mode"
-    r"|differ\|GIT|[{] (font|border)|^\((allow|deny)|^(umoci|echo|state IN|str [|]|if command)"
+    r"|\brun_id, [a-z]+, |differ\|GIT|[{] (font|border)|^\((allow|deny)|^(umoci|echo|state IN|str [|]|if command)"
 )
 """Regular expressions, SQL, styles and shell."""
 FEWEST_WORDS = 4

@@ -143,7 +143,7 @@ class AcpAgent(CliAgent):
             params["_meta"] = dict(self._preset.session)  # pyright: ignore[reportArgumentType]
         session.id = str((await connection.ask("session/new", params)).get("sessionId") or "")
         if not session.id:
-            raise ConnectionBroken("it made a session without an id")
+            raise ConnectionBroken("it created a session without an id")
         await self._set_options(connection, session.id)
         prompt = render(task.messages)
         return prompt if self._preset.system else f"{system}\n\n{prompt}"
@@ -169,7 +169,7 @@ class AcpAgent(CliAgent):
             session.desk.say(usage)
         word = str(done.get("stopReason"))[:80]
         if (stop := _STOPS.get(word)) is None:
-            raise self._failed("provider_error", f"ended its turn with {word!a}", retryable=True)
+            raise self._failed("provider_error", f"ended its turn with the stop reason {word!a}", retryable=True)
         return StopPart(stop, provider_word=word)
 
     def _usage(self, session: AcpSession, done: Mapping[str, Any]) -> UsagePart | None:
@@ -229,7 +229,7 @@ class AcpAgent(CliAgent):
         self._connection = None
         with anyio.move_on_after(START_SECONDS):
             return await self._start()
-        raise self._failed("timeout", f"did not begin to speak within {START_SECONDS:g} s")
+        raise self._failed("timeout", f"did not respond within {START_SECONDS:g} s")
 
     async def _start(self) -> JsonRpcConnection:
         self._enclosed = await self._find_enclosure()
@@ -247,7 +247,7 @@ class AcpAgent(CliAgent):
         begin: JsonObject = {"protocolVersion": PROTOCOL, "clientCapabilities": able, "clientInfo": info}
         found = await connection.ask("initialize", begin)
         if found.get("protocolVersion") != PROTOCOL:
-            raise self._failed("bad_request", f"does not speak version {PROTOCOL} of the Agent Client Protocol")
+            raise self._failed("bad_request", f"doesn't support version {PROTOCOL} of the Agent Client Protocol")
         has_key = self._config.login == "key" and any(map(self._environ.get, self._preset.key_variables))
         if has_key and self._preset.auth_method:
             await connection.ask("authenticate", {"methodId": self._preset.auth_method})
@@ -267,7 +267,7 @@ class AcpAgent(CliAgent):
             return False
         choice = await choose(Wishes("bubblewrap"), known_levels(self._environ))
         if choice.level is None and not self._preset.asks:
-            why = f"runs only in an enclosure, since it does not ask before it reads or runs something: {choice.why}"
+            why = f"only runs inside a sandbox, since it reads files and runs commands without asking: {choice.why}"
             raise self._failed("bad_request", why)
         return choice.level is not None
 
@@ -286,8 +286,8 @@ class AcpAgent(CliAgent):
         if not isinstance(error, AgentRefused):
             return super().fault(error)
         if error.code == _LOGIN_NEEDED:
-            how = "log in with the CLI itself" if self._config.login == "own" else "its key was not taken"
-            return self._failed("auth", f"is not logged in: {how}: {error}")
+            how = "log in with the CLI" if self._config.login == "own" else "the CLI rejected the key"
+            return self._failed("auth", f"isn't logged in: {how}: {error}")
         message = str(error).lower()
         for words, reason in _REFUSALS.items():
             if words in message:

@@ -124,7 +124,7 @@ class TeamServer:
                 pending += rest
                 self._pending += len(rest)
                 if self._pending > MAX_LINE_BYTES:
-                    raise ValueError(f"messages of more than {MAX_LINE_BYTES} bytes")
+                    raise ValueError(f"messages larger than {MAX_LINE_BYTES} bytes")
         finally:
             self._pending -= len(pending)
 
@@ -141,7 +141,7 @@ class _Session:
         match message:
             case {"id": int() | str() as number, "method": "tools/call", "params": {"name": str(name)} as params}:
                 if len(self._calls) >= MAX_CALLS_AT_ONCE or number in self._calls:
-                    busy: JsonObject = {"code": _BUSY, "message": f"at most {MAX_CALLS_AT_ONCE} calls at once"}
+                    busy: JsonObject = {"code": _BUSY, "message": f"at most {MAX_CALLS_AT_ONCE} parallel calls"}
                     await self._send({"jsonrpc": "2.0", "id": number, "error": busy})
                     return
                 written = json.dumps(clean_object(dict(fields(params.get("arguments")))), ensure_ascii=False)

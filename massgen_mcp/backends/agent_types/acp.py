@@ -69,12 +69,10 @@ class Acp(AgentType[AcpBackendConfig]):
         if find_program(config, environ) is None:
             return ": ".join(filter(None, (f"acp needs the program {preset.program}", preset.install)))
         if config.login == "own" and own_login(config, environ) is None:
-            return f"login: own, but {name} has no login of yours here; log in with it first, or write login: key"
+            return f"login: own needs a login with {name}; log in first, or write login: key"
         for key in config.env:
             if is_model_key(key) and key not in preset.key_variables and not _may_have(config, key, environ):
-                return (
-                    f"env: {key} is the key of a model's provider, and {name} can send it to hosts that are not its own"
-                )
+                return f"env: {key} is a provider's key, and {name} could send it to other hosts"
         return None
 
     def list_hosts(self, config: AcpBackendConfig, environ: Environ) -> Iterable[str]:
@@ -142,11 +140,11 @@ async def _find_cli(name: AcpPreset, environ: Environ) -> OwnCli | None:
         return None
     fit, place = True, "enclosed"
     if not speaks:
-        fit, place = False, f"to be in a team it needs `{preset.install}`"
+        fit, place = False, f"to join a team it needs `{preset.install}`"
     elif not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
         fit, place = preset.asks, "refused without bubblewrap"
         if fit:
-            place = "not enclosed, without a shell"
+            place = "outside the sandbox, without a shell"
     keys = tuple(key for key in preset.key_variables if environ.get(key))
     return OwnCli(name, config, program, own_login(config, environ) is not None, keys, place, fit)
 

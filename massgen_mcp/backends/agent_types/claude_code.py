@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     name = "claude_code"
-    misnamed = "a model of Claude Code begins with a letter or digit and has no spaces"
+    misnamed = "a model name for Claude Code starts with a letter or digit and has no spaces"
     listed_at = CLAUDE_URL
     limitable = False
     most_output = CLAUDE_OUTPUT
@@ -48,7 +48,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         del config
         if agent_clis.find_cli(environ):
             return None
-        return f"claude_code needs the Claude Code CLI: {agent_clis.HOW_TO_GET_IT}"
+        return f"agents of type claude_code need the Claude Code CLI: {agent_clis.HOW_TO_GET_IT}"
 
     def list_key_variables(self, config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
         return agent_clis.key_variables(config)
@@ -89,7 +89,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         keys = tuple(name for name in (agent_clis.API_KEY, agent_clis.TOKEN) if environ.get(name))
         config = ClaudeCodeBackendConfig(type="claude_code", use_login=True)
         login = agent_clis.own_login(environ) is not None
-        return [OwnCli(self.name, config, program, login, keys, "it has no tools of its own")]
+        return [OwnCli(self.name, config, program, login, keys, "it has no built-in tools")]
 
     def stand_in(self, environ: Environ) -> tuple[ClaudeCodeBackendConfig, str] | None:
         config = ClaudeCodeBackendConfig(type="claude_code")
@@ -102,7 +102,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         require_parts(config, environ)
         login, path = agent_clis.find_login(config, environ), agent_clis.find_cli(environ)
         if login is None or path is None:
-            raise BackendError("auth", f"claude_code is not logged in: {agent_clis.how_to_log_in(config)}")
+            raise BackendError("auth", f"Claude Code isn't logged in: {agent_clis.how_to_log_in(config)}")
         from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeAgent
 
         return ClaudeCodeAgent(config, path, login, environ, making.private, making.redactor)

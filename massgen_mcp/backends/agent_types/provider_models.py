@@ -92,12 +92,14 @@ def check_variables(config: AnyHttpBackend, environ: Environ) -> None:
     """Raise `BackendError` for a key or an address that is missing, and `MassgenError` for a key that cannot be one."""
     find_key(config, environ)
     for names in missing_variables(config, environ):
-        message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
+        message = f"no key or address for the model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
     row = named_provider(config.type)
     if row.wire == "gemini" and config.asked_tools and provider_for(config, environ).wire != row.wire:
         flags = ", ".join(f"enable_{tool}" for tool in config.asked_tools)
-        raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
+        raise BackendError(
+            "bad_request", f"{flags}: the compatible endpoint, where {row.base_url_variable} is, doesn't offer this"
+        )
 
 
 def describe_endpoint(config: AnyHttpBackend, making: "Making") -> "Endpoint":

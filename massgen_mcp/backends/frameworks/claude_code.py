@@ -192,7 +192,7 @@ class ClaudeCodeLines(JsonLines):
     async def hear(self, message: Mapping[str, Any]) -> None:
         match message:
             case {"type": "control_response", "response": {"subtype": "error"} as refused}:
-                raise ConnectionBroken(f"the CLI does not begin: {refused.get('error')}")
+                raise ConnectionBroken(f"cannot start the CLI: {refused.get('error')}")
             case {"type": "control_response"} if self._waiting is not None:
                 self._waiting.set_result(None)
             case {"type": "control_request", "request_id": str(number), "request": {} as asked}:
@@ -208,7 +208,7 @@ class ClaudeCodeLines(JsonLines):
                 await self._answer(number, self._before_tool(tool))
             case {"subtype": "mcp_message", "message": {"method": "tools/call", "id": _} as message}:
                 if len(self._held) >= MAX_CALLS_AT_ONCE or number in self._held:
-                    raise ConnectionBroken(f"it has more than {MAX_CALLS_AT_ONCE} calls at once, or two of one id")
+                    raise ConnectionBroken(f"it made more than {MAX_CALLS_AT_ONCE} parallel calls, or two of one id")
                 task = self._held[number] = asyncio.create_task(self._hold(number, message))
                 task.add_done_callback(lambda _: self._held.pop(number, None))
             case {"subtype": "mcp_message", "message": {} as message}:
@@ -338,7 +338,7 @@ class ClaudeCodeLines(JsonLines):
 
     def _refused_reply(self, result: Mapping[str, Any]) -> BackendError:
         if result.get("subtype") == "error_max_turns":
-            return self._failed("bad_reply", "came to no end in as many turns as it has (max_turns)")
+            return self._failed("bad_reply", "didn't finish within its maximum number of turns (max_turns)")
         status = result.get("api_error_status")
         errors = cast("list[object]", result.get("errors") or [])
         detail = result.get("result") or "; ".join(map(str, errors)) or result.get("subtype")

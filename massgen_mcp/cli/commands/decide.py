@@ -22,7 +22,7 @@ class ApplyVerb(Verb):
     arguments = (
         *OF_RUN,
         YES,
-        argument("--dry-run", action="store_true", help="only show what would change"),
+        argument("--dry-run", action="store_true", help="show what would change, without changing it"),
         argument("--agent", metavar="NAME", help="apply this agent's changes instead of the winner's"),
         argument(
             "--paths",

@@ -39,7 +39,7 @@ class WatchVerb(Verb):
     work = "watch:follow_run"
     arguments = (
         *OF_RUN,
-        argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers"),
+        argument("--plain", action="store_true", help="print sentences instead of the live view, for screen readers"),
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:

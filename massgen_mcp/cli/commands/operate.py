@@ -148,8 +148,8 @@ class PruneVerb(Verb):
     work = "prune:run"
     arguments = (
         JSON,
-        argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they are"),
-        argument("--dry-run", action="store_true", help="only show what would be deleted"),
+        argument("run_ids", metavar="ID", nargs="*", help="delete these runs, including those in projects"),
+        argument("--dry-run", action="store_true", help="show what would be deleted, without deleting it"),
         argument(
             "--older-than",
             type=amount,

@@ -126,7 +126,7 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
 def _tell_report_faults(run: ForegroundRun) -> None:
     for fault in run.report_faults:
         again = f"; `massgen report {run.run_id}` tries again" if run.listed else ""
-        print_error(f"{run.directory.report} could not be written: {fault}{again}")
+        print_error(f"cannot write {run.directory.report}: {fault}{again}")
 
 
 async def _start_in_background(request: RunRequest, notes: list[str], reporter: Reporter, *, as_json: bool) -> int:

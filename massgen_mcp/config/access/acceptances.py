@@ -100,7 +100,7 @@ def accept(acceptance: Acceptance, environ: Mapping[str, str]) -> None:
         with written_beside(file, dated.model_dump_json(indent=1).encode()) as fresh:
             fresh.replace(file)
     except OSError as error:
-        raise storage_error(f"cannot remember in {file.parent} what was accepted", error) from error
+        raise storage_error(f"cannot save your consent in {file.parent}", error) from error
 
 
 def forget(path: Path, environ: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from massgen_mcp.config.environment import read_key
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
-HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which brings it along (380 MB)"
+HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which includes it (380 MB)"
 API_KEY, TOKEN = "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
 BASE_URL = CLAUDE_URL_VARIABLE
 CONFIG_DIRECTORY = "CLAUDE_CONFIG_DIR"
@@ -74,7 +74,7 @@ def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
     """What somebody can do who has no login."""
     if config.api_key_env:
         return f"set {config.api_key_env}"
-    own = "log in with `claude`" if config.use_login else "write use_login: true to let it use your own login"
+    own = "log in with `claude`" if config.use_login else "set use_login: true to let it use your own login"
     return f"set {API_KEY} or {TOKEN} (from `claude setup-token`), or {own}"
 
 

@@ -230,7 +230,9 @@ def adapter_named(name: str) -> Installable[Any]:
         found, origin = load_entry(entry), f"{entry.value} of {where_from(entry)}"
     else:
         others = ", ".join(list_adapters())
-        raise ValueError(f"no adapter {name[:80]!a} is installed; " + (f"here are {others}" if others else "none is"))
+        raise ValueError(
+            f"there is no installed adapter {name[:80]!a}; " + (f"there are {others}" if others else "there is none")
+        )
     if not isinstance(found, Installable):
         raise ValueError(f"{origin} is no Adapter")  # noqa: TRY004 - of a config
     adapter = cast("Installable[Any]", found)

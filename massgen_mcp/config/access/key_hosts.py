@@ -131,9 +131,9 @@ def describe_refusal(pairs: Sequence[Pair]) -> str:
     """What is refused, and who can allow it."""
     listed = "; ".join(f"{pair.key} to {pair.host}" for pair in pairs)
     return (
-        f"these keys may not go there: {listed}. A key goes to its own provider, to an address that the environment "
-        "sets, or to this machine, unless you accept the pair: `massgen trust CONFIG`, or a line in "
-        f"{PAIRS_FILE} of your config directory."
+        f"massgen doesn't send these keys there: {listed}. It sends a key only to its own provider, to an "
+        "address from the environment, or to this machine. To allow another host, run `massgen trust CONFIG`, or "
+        f"add a line to {PAIRS_FILE} in your config directory."
     )
 
 

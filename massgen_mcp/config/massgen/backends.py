@@ -25,9 +25,9 @@ _NO_KEY = frozenset(
 _LOCAL_TYPES = get_args(LocalBackendConfig.model_fields["type"].annotation)
 VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
 
-_NO_SUMMARY = "thoughts are shown as the provider sends them"
-_NO_VERBOSITY = "this provider has no such setting; say it in system_message"
-_CONFINED = "Claude Code has the team's tools here, for files in its workspace and commands in the sandbox"
+_NO_SUMMARY = "massgen shows the model's reasoning as the provider sends it"
+_NO_VERBOSITY = "this provider has no such setting; describe it in system_message"
+_CONFINED = "Claude Code uses the team's tools here, for files in its workspace and commands in the sandbox"
 
 
 OVER_ACP = ("codex", "copilot", "gemini_cli")
@@ -87,7 +87,7 @@ def _rename(backend: dict[str, Plain], ours: str, value: Plain, place: Place, wr
     if value is None:
         return
     if backend.setdefault(ours, value) != value:
-        remarks.refuse((*place, *written), f"{ours} means the same and has another value")
+        remarks.refuse((*place, *written), f"{ours} means the same but has another value; keep one of them")
     remarks.moved.setdefault((*place, ours), (*place, *written))
 
 
@@ -102,7 +102,7 @@ def _take_reasoning(backend: dict[str, Plain], place: Place, remarks: Remarks) -
         if settings.pop(key, None) is not None:
             remarks.ignore(_NO_SUMMARY, (*place, "reasoning", key))
     for key in settings:
-        remarks.refuse((*place, "reasoning", key), "unknown key; known here: effort, summary")
+        remarks.refuse((*place, "reasoning", key), "unknown key; known keys: effort, summary")
 
 
 def _take_verbosity(backend: dict[str, Plain], place: Place, remarks: Remarks) -> None:
@@ -117,7 +117,7 @@ def _take_verbosity(backend: dict[str, Plain], place: Place, remarks: Remarks) -
             backend["verbosity"] = verbosity
             remarks.moved[(*place, "verbosity")] = (*place, "text", "verbosity")
         for key in settings:
-            remarks.refuse((*place, "text", key), "unknown key; known here: verbosity")
+            remarks.refuse((*place, "text", key), "unknown key; known key: verbosity")
     if backend.get("verbosity") is not None and backend.get("type") not in VERBOSE_TYPES:
         written = remarks.moved.pop((*place, "verbosity"), (*place, "verbosity"))
         remarks.ignore(_NO_VERBOSITY, written)

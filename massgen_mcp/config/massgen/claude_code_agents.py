@@ -22,7 +22,7 @@ _EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
 KEYS = ("disallowed_tools", "allowed_tools", "permission_mode")
 """What has no place in our backend."""
 
-_COME_TOGETHER = "the file tools come together, and reach nothing outside the agent's workspace"
+_COME_TOGETHER = "the file tools come as a set, and only reach the agent's workspace"
 
 
 def translated(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -62,15 +62,15 @@ def _commands(allowed: list[str] | None, disallowed: list[str]) -> bool | None:
 def _disallowed(patterns: list[str]) -> str | None:
     if own := sorted({_tool_name(pattern) for pattern in patterns}.intersection(FILES)):
         return (
-            f"{', '.join(own)}: {_COME_TOGETHER}. To go without files set orchestrator.enable_filesystem to false in "
-            "the config"
+            f"{', '.join(own)}: {_COME_TOGETHER}. For an agent without files, set orchestrator.enable_filesystem "
+            "to false"
         )
     return None
 
 
 def _allowed(patterns: list[str]) -> str | None:
     names = {_tool_name(pattern) for pattern in patterns}
-    offered = f"Claude Code has {', '.join(FILES)} and {BASH} here, as the team's tools"
+    offered = f"Claude Code has {', '.join(FILES)} and {BASH} here, as tools of the team"
     if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
         return f"{', '.join(beyond)}: not available. {offered}"
     if BASH not in names and (lacking := sorted(set(FILES) - names)):

@@ -15,20 +15,20 @@ SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 """MassGen's own images: of a config that names none, and of `use_docker`."""
 _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
-    f"{_OF_DOCKER}enable_sudo": "a command has no more rights than its agent; what it needs belongs into the image",
-    f"{_OF_SRT}read_mode": "commands read the workspace, context paths and programs, and nothing else",
-    "enable_code_based_tools": "agents call their tools by name, and write code for commands",
+    f"{_OF_DOCKER}enable_sudo": "a command has the same rights as its agent; put the programs it needs into the image",
+    f"{_OF_SRT}read_mode": "commands can only read the workspace, context paths and programs",
+    "enable_code_based_tools": "agents call tools by name and write code for commands",
 }
 """Why a key means nothing where an agent has commands."""
 REFUSED: Mapping[str, str] = {
-    f"{_OF_DOCKER}packages": "nothing is installed for commands; build an image that has these packages and name it",
-    f"{_OF_DOCKER}credentials": "commands are given no keys; leave this out",
-    f"{_OF_SRT}deny_read": "commands read the workspace, context paths and programs, and nothing else; leave this out, "
-    "and name no context path that holds what they must not read",
-    f"{_OF_SRT}allow_unix_sockets": "commands reach no sockets of this machine; leave this out",
+    f"{_OF_DOCKER}packages": "massgen installs nothing for commands; build an image with these packages and name it",
+    f"{_OF_DOCKER}credentials": "commands get no keys; leave this out",
+    f"{_OF_SRT}deny_read": "commands can only read the workspace, context paths and programs; leave this out, "
+    "and add no context path with files that they must not read",
+    f"{_OF_SRT}allow_unix_sockets": "commands can't use this machine's sockets; leave this out",
 }
 """What cannot be had, and the way out."""
-_NOT_SWITCHED_ON = "nothing in this file switches on what they belong to"
+_NOT_SWITCHED_ON = "this config doesn't enable the feature that they configure"
 _OTHER_MODE = "of another command_line_execution_mode"
 MAX_SIZE = 30
 """Characters of a size."""
@@ -104,14 +104,14 @@ def _memory(value: Plain) -> dict[str, Plain]:
 
 def _network(value: Plain) -> dict[str, Plain]:
     if value not in ("none", "bridge"):
-        raise ValueError("expected none or bridge; no command shares this machine's own network")
+        raise ValueError("expected none or bridge; commands never share this machine's network")
     return {"open_network": value == "bridge"}
 
 
 def _domains(value: Plain) -> dict[str, Plain]:
     hosts = value if isinstance(value, list) else [value]
     if not all(isinstance(host, str) and "*" not in host for host in hosts):
-        raise ValueError("expected names of single hosts; a host is reached at its ports 80 and 443")
+        raise ValueError("expected names of single hosts; commands reach a host at ports 80 and 443")
     return {"network": [f"{host}:{port}" for host in hosts for port in (443, 80)]}
 
 
@@ -133,11 +133,11 @@ _SETTINGS: Mapping[str, Callable[[Plain], dict[str, Plain]]] = {
 """What becomes of a key: settings of `commands`. Raises `ValueError` for a value that has no meaning."""
 MEANINGS: tuple[tuple[str, str], ...] = (
     (f"`{SWITCH}: true`", "the agent's `commands: {enabled: true}`, in a [sandbox](commands.md)"),
-    (f"`{MODE}: local`, `srt`", "`sandbox: auto`: no command runs without a sandbox, and none has a network by itself"),
-    (f"`{MODE}: docker`", f"`sandbox: docker`; without a named image `{DEFAULT_IMAGE}`"),
-    (f"`{_OF_DOCKER}image`", "`image`; a path (also as `oci:PATH`, `docker-archive:PATH`) is `image_archive`"),
+    (f"`{MODE}: local`, `srt`", "`sandbox: auto`: every command runs in a sandbox, without a network by default"),
+    (f"`{MODE}: docker`", f"`sandbox: docker`; the default image is `{DEFAULT_IMAGE}`"),
+    (f"`{_OF_DOCKER}image`", "`image`; for a path (also `oci:PATH`, `docker-archive:PATH`), use `image_archive`"),
     (f"`{_OF_DOCKER}memory_limit: 2g`, `{_OF_DOCKER}cpu_limit: 2`", "`max_memory_mb: 2048`, `max_cpus: 2`"),
-    (f"`{_OF_DOCKER}network_mode: bridge`", "`open_network: true`; `none` is how it is anyway, `host` is refused"),
+    (f"`{_OF_DOCKER}network_mode: bridge`", "`open_network: true`; `none` is the default, and massgen refuses `host`"),
     ("`command_line_allowed_commands`, `command_line_blocked_commands`", "`allowed`, `blocked`"),
     ("`command_line_timeout`", "`timeout_seconds`"),
     (f"`{_OF_SRT}network_allowed_domains: [HOST]`", "`network: [HOST:443, HOST:80]`; no patterns"),

@@ -35,15 +35,15 @@ class Needless:
 
 MEMORY = Feature(
     "memory",
-    "there is no vector store of memories; leave this out. Notes that agents share are "
-    "orchestrator.coordination.enable_memory_filesystem_mode, earlier turns come with the session",
+    "massgen has no vector store for memories; leave this out. For shared notes, use "
+    "orchestrator.coordination.enable_memory_filesystem_mode; sessions keep earlier turns",
 )
 """Asked for by a mapping of its own form, which `massgen.files` reads."""
 
 FEATURES = (
     Feature(
         "code",
-        "code is not looked for, and hooks are not run; name each function under custom_tools, as FILE.py:FUNCTION",
+        "massgen doesn't search for code or run hooks; name each function under custom_tools, as FILE.py:FUNCTION",
         {
             "config": "hooks",
             "backend": "auto_discover_custom_tools enable_code_based_tools custom_tools_path "
@@ -53,7 +53,7 @@ FEATURES = (
     ),
     Feature(
         "media",
-        "agents read and write text only; leave this out, and have pictures, sound and documents made elsewhere",
+        "agents only read and write text; leave this out, and create pictures, sound and documents with other tools",
         {
             "backend": "enable_image_generation enable_audio_generation enable_video_generation "
             "enable_file_generation enable_multimodal_tools upload_files",
@@ -67,8 +67,8 @@ FEATURES = (
     ),
     Feature(
         "voting",
-        "answers are not scored against lists or strategies here; write voting_sensitivity: lenient, balanced or "
-        "strict, and what an answer has to have into system_message",
+        "massgen doesn't score answers against lists or strategies; set voting_sensitivity to lenient, balanced "
+        "or strict, and put requirements for answers into system_message",
         {"coordination": "round_evaluator_before_checklist orchestrator_managed_round_evaluator evolving_criteria"},
         {
             "orchestrator": "voting_threshold checklist_require_gap_report gap_report_mode "
@@ -88,9 +88,9 @@ FEATURES = (
     ),
     Feature(
         "rewriting",
-        "no model rewrites the question, invents personas or writes criteria before a run; leave this out. Write what "
-        "you want into the question and the system_messages; a team of one model has perspectives anyway "
-        "(orchestrator.perspectives)",
+        "before a run, no model rewrites the question, invents personas or writes criteria; leave this out. Put "
+        "your wishes into the question and system_message; a team with a single model gets perspectives "
+        "automatically (orchestrator.perspectives)",
         {
             "config": "enable_personas",
             "orchestrator": "dspy enable_personas",
@@ -99,16 +99,15 @@ FEATURES = (
     ),
     Feature(
         "decomposition",
-        "a question is not divided among agents: every agent answers all of it. Leave this out, or start one run for "
-        "each part",
+        "massgen doesn't divide a question: every agent answers all of it. Leave this out, or start one run per part",
         {"agent": "subtask", "orchestrator": "presenter_agent"},
         {"coordination": "task_decomposer"},
         {"orchestrator": {"coordination_mode": "decomposition"}},
     ),
     Feature(
         "subagents",
-        "agents start runs of their own, not single agents; write nested: {max_depth: 1}, or leave this out and name "
-        "every agent under agents",
+        "agents can start nested runs, but not single agents; write nested: {max_depth: 1}, or leave this out "
+        "and list every agent under agents",
         {"agent": "main_agent subagent_agents", "coordination": "enable_subagents checkpoint_enabled"},
         {
             "orchestrator": "standalone_checkpoint",
@@ -120,8 +119,8 @@ FEATURES = (
     ),
     Feature(
         "broadcast",
-        "agents do not talk to each other besides their answers; leave this out. Questions to a person are broadcast: "
-        "human, or orchestrator.allow_questions",
+        "agents exchange nothing except their answers; leave this out. To let agents ask a person, use "
+        "broadcast: human or orchestrator.allow_questions",
         details={
             "coordination": "broadcast_sensitivity response_depth broadcast_timeout broadcast_wait_by_default "
             "max_broadcasts_per_agent"
@@ -131,15 +130,15 @@ FEATURES = (
     MEMORY,
     Feature(
         "synthesis",
-        "the final answer is the winner's; write final_answer_strategy: winner_present, where it knows all answers, or "
-        "winner_reuse",
+        "the winner writes the final answer; set final_answer_strategy to winner_present (it then sees all "
+        "answers) or winner_reuse",
         {"orchestrator": "skip_voting"},
         values={"orchestrator": {"final_answer_strategy": "synthesize"}},
     ),
     Feature(
         "permissions",
-        "roles and rules are not enforced here, so an agent that they restrict is not run without them; write what "
-        "they forbid in keys that hold: permission: read on context_paths, exclude_tools: [write_file, edit_file, "
+        "massgen doesn't enforce roles and rules, so it doesn't run an agent that needs them. Use settings that "
+        "it enforces instead: permission: read on context_paths, exclude_tools: [write_file, edit_file, "
         "move_file, delete_file], commands.blocked. Then leave permissions out",
         {
             "config": "permissions",
@@ -151,7 +150,7 @@ FEATURES = (
     ),
     Feature(
         "read_before_delete",
-        "an agent may delete what it has not read, in its own copy; leave this out, or take the tool from it: "
+        "an agent may delete files in its own copy without reading them; leave this out, or remove the tool with "
         "exclude_tools: [delete_file]",
         {
             "config": "enforce_read_before_delete",
@@ -162,44 +161,44 @@ FEATURES = (
     ),
     Feature(
         "protected_paths",
-        "a path can be written as a whole or not at all; name the parts that may be written as paths of their own",
+        "a context path is writable as a whole or not at all; list writable parts as separate paths",
         {"context_path": "protected_paths"},
     ),
     Feature(
         "context_paths",
-        "all agents of a team may read the same paths; name them under orchestrator.context_paths",
+        "all agents of a team share the same paths; list them under orchestrator.context_paths",
         {"backend": "context_paths"},
     ),
     Feature(
         "resuming",
-        "a run goes on from its own journal, not from a config: massgen --resume RUN, or control_run with "
+        "a run continues from its own journal, not from a config: use massgen resume RUN, or control_run with "
         "action=resume. Leave this out",
         {"coordination": "resume_from_log"},
     ),
     Feature(
         "old",
-        "this is the form of MassGen's first versions; leave it out and write a list `agents`, each with an id and a "
-        "backend. orchestrator.max_new_answers_per_agent limits their answers",
+        "this format is from MassGen's first versions; leave it out and write a list `agents`, each with an id "
+        "and a backend. orchestrator.max_new_answers_per_agent limits their answers",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
 )
 
 NEEDLESS = (
     Needless(
-        "with enable_nlip every message is written to nlip.jsonl of the run; nothing of NLIP can be set beyond that",
+        "enable_nlip writes every message to the run's nlip.jsonl; NLIP has no other settings",
         {"agent": "nlip nlip_config", "orchestrator": "nlip_config"},
     ),
     Needless(
-        "how a run is shown and logged is chosen where it is started: massgen --no-display, --no-logs, --automation",
+        "choose display and logs when you start a run: massgen --plain, --no-logs, --automation",
         {"config": "ui display"},
     ),
     Needless(
-        "question and session are named when a run is started",
+        "give the question and session when you start a run",
         {"config": "prompt task session_id", "orchestrator": "interactive_mode max_turns"},
     ),
     Needless(
-        "our rules do without: first answers are independent, every later round begins with all answers that stand, "
-        "and a vote counts for what its voter saw",
+        "massgen works differently: first answers are independent, every later round starts from all current "
+        "answers, and a vote counts for the answers that its voter saw",
         {
             "orchestrator": "type fairness_enabled fairness_lead_cap_answers max_midstream_injections_per_round "
             "defer_peer_updates_until_restart allow_midstream_peer_updates_before_checklist_submit disable_injection "
@@ -209,7 +208,7 @@ NEEDLESS = (
         },
     ),
     Needless(
-        "every agent has a workspace of its own, and every answer carries a copy of it",
+        "every agent has its own workspace, and massgen keeps a copy of it with every answer",
         {
             "backend": "use_two_tier_workspace write_mode",
             "coordination": "use_two_tier_workspace write_mode drift_conflict_policy enable_changedoc "
@@ -217,19 +216,19 @@ NEEDLESS = (
         },
     ),
     Needless(
-        "each round begins afresh with what it needs, so nothing has to be compressed",
+        "each round starts with only what it needs, so nothing needs compression",
         {"coordination": "compression_target_ratio"},
     ),
     Needless(
-        "plans have the size that agents give them; max_tasks_per_plan is their limit",
+        "agents choose the size of their plans, up to max_tasks_per_plan",
         {"coordination": "plan_depth plan_target_steps plan_target_chunks plan_thoroughness"},
     ),
     Needless(
-        "runs are looked at afterwards with massgen watch and result",
+        "use massgen watch and massgen result to look at runs",
         {"coordination": "enable_execution_trace_analyzer auto_trace_analysis web_review"},
     ),
     Needless(
-        "calls, retries and pauses are handled for all runs together; see `limits`",
+        "massgen handles calls, retries and pauses for all runs together; see `limits`",
         {
             "config": "rate_limits rate_limiting",
             "backend": "enable_rate_limit rate_limit circuit_breaker max_retries stream websocket_mode "
@@ -237,7 +236,7 @@ NEEDLESS = (
         },
     ),
     Needless(
-        "an API's features that are tried out are not asked for",
+        "massgen doesn't use experimental API features",
         {"backend": "betas enable_strict_tool_use enable_programmatic_flow enable_tool_search tool_search_variant"},
     ),
 )

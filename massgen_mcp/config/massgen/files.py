@@ -25,11 +25,11 @@ _SECTION_PLACES: Mapping[Section, Place] = {
     "timeout_settings": ("timeout_settings",),
 }
 _SWITCHED_INSIDE = frozenset({"persona_generator", "evaluation_criteria_generator", "prompt_improver", "dspy"})
-_NOT_SWITCHED_ON = "nothing in this file switches on what they belong to"
-_OF_THE_TEAM = "one voting_sensitivity holds for the whole team; it stands under orchestrator"
-_SHARED_OUT = "shared out among the agents as max_new_answers_per_agent"
-_SANDBOXED = "MCP servers run in the sandbox, whatever they are"
-_NO_MEMORY_SETTINGS = "the turns of a session are kept and read without settings"
+_NOT_SWITCHED_ON = "this config doesn't enable the feature that they configure"
+_OF_THE_TEAM = "voting_sensitivity applies to the whole team; move it to orchestrator"
+_SHARED_OUT = "divided among the agents as max_new_answers_per_agent"
+_SANDBOXED = "MCP servers always run in the sandbox"
+_NO_MEMORY_SETTINGS = "massgen keeps and reads a session's turns without settings"
 MAX_NOTE = 2_000
 
 
@@ -198,7 +198,7 @@ def _take_commands(agent: dict[str, Plain], backend: dict[str, Plain], place: Pl
     if commands is None:
         return
     if "commands" in agent:
-        taken.refuse((*place, "commands"), "write 'commands' or MassGen's keys for them, not both")
+        taken.refuse((*place, "commands"), "write `commands` or MassGen's own keys for commands, not both")
     agent["commands"] = commands
 
 

@@ -74,11 +74,13 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
         if (self.preset is None) == (self.command is None):
             raise ValueError(f"expected one of: preset ({', '.join(ACP_PRESETS)}), command")
         if self.command is not None and self.login == "own":
-            raise ValueError("login: own needs a preset, which says where the login is")
+            raise ValueError("login: own needs a preset, which defines where the login is")
         if self.model != "default" and self.preset is None:
-            raise ValueError("model: a command's own CLI is not told of one; choose it in its settings")
+            raise ValueError(
+                "model: massgen can't choose the model of your own command; choose it in the CLI's settings"
+            )
         if self.reasoning_effort is not None and self.preset not in ("codex", "claude_code"):
-            raise ValueError("reasoning_effort: only codex and claude_code take one")
+            raise ValueError("reasoning_effort only works with codex and claude_code")
         return self
 
     @property
@@ -127,7 +129,7 @@ class ScriptStep(Settings, frozen=True):
     def _exactly_one_action(self) -> "ScriptStep":
         chosen = [name for name in ("answer", "vote", "say", "call", "fail") if getattr(self, name) is not None]
         if len(chosen) + self.hang != 1:
-            raise ValueError("a script step has exactly one of: answer, vote, say, call, fail, hang")
+            raise ValueError("a script step needs exactly one of: answer, vote, say, call, fail, hang")
         return self
 
 

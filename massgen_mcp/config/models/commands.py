@@ -12,7 +12,7 @@ from massgen_mcp.config.models.common import AbsolutePaths, HostPort, Settings
 logger = logging.getLogger("massgen_mcp.config")
 
 REMOVED_LEVEL = "sandlock"
-REMOVED = f"{REMOVED_LEVEL} was removed, because it did not protect files that a command may only read; it means auto"
+REMOVED = f"massgen removed {REMOVED_LEVEL}, because it didn't protect read-only files; it now means auto"
 
 
 def _regular_expression(pattern: str) -> str:
@@ -33,9 +33,11 @@ CommandPatterns = Annotated[
 def _fixed(variables: dict[str, str]) -> dict[str, str]:
     for name, value in variables.items():
         if called_a_secret(name):
-            raise ValueError(f"{name} is called like a key, and agents read what commands have; leave it out")
+            raise ValueError(
+                f"{name} looks like the name of a key, and agents can read the environment of commands; leave it out"
+            )
         if variables_in([value]):
-            raise ValueError(f"{name}: nothing of your environment is passed on; write the value itself")
+            raise ValueError(f"{name}: massgen passes on nothing of your environment; write the value itself")
     return variables
 
 
@@ -105,13 +107,15 @@ class CommandsConfig(Settings, frozen=True):
     @model_validator(mode="after")
     def _what_the_sandbox_has(self) -> Self:
         if self.image is not None and not self.in_container:
-            raise ValueError("image is of a container; set sandbox to docker or podman")
+            raise ValueError("image needs a container; set sandbox to docker or podman")
         if self.open_network and not self.in_container:
             raise ValueError(
-                "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
+                "open_network needs a container; set sandbox to docker or podman, or list hosts under network"
             )
         if self.network and self.in_container:
-            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto")
+            raise ValueError(f"{self.sandbox} can't limit commands to the listed hosts; use sandbox: auto")
         if self.image_archive is not None and self.sandbox == "sandbox-exec":
-            raise ValueError("sandbox-exec has this machine's programs; use sandbox: bubblewrap, docker or podman")
+            raise ValueError(
+                "sandbox-exec uses this machine's programs, not an image; use sandbox: bubblewrap, docker or podman"
+            )
         return self

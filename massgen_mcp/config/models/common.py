@@ -65,7 +65,7 @@ def _without_credentials(address: object) -> object:
     """Addresses are shown and kept, in configs, records and errors."""
     if isinstance(address, str) and holds_credentials(address):
         raise ValueError(
-            "expected an http:// or https:// address without credentials; api_key_env names a key's variable"
+            "expected an http:// or https:// address without credentials; name a key's variable with api_key_env"
         )
     return address
 
@@ -91,7 +91,7 @@ ModelAddress = Annotated[Address, AfterValidator(_check_is_root)]
 
 def _printable(name: str) -> str:
     if not name.isprintable():
-        raise ValueError("expected a name without line breaks, control characters and the like")
+        raise ValueError("expected a name without line breaks or control characters")
     return name
 
 
@@ -102,7 +102,9 @@ MAX_MODEL_NAME = 200
 
 def _refuse_variables(text: str) -> str:
     if "${" in text:
-        raise ValueError("variables are not replaced here; write the name itself, or give the model with --model")
+        raise ValueError(
+            "massgen doesn't replace variables here; write the name itself, or pass the model with --model"
+        )
     return text
 
 
@@ -161,7 +163,7 @@ def check_price_as(price_as: str | None) -> str | None:
         return price_as
     near = nearest(name, LISTED_TYPES)
     hint = f"did you mean {near!r}?" if near else f"known: {', '.join(LISTED_TYPES)}"
-    raise ValueError(f"expected a provider whose prices are listed, or PROVIDER/MODEL; {hint}")
+    raise ValueError(f"expected a provider with listed prices, or PROVIDER/MODEL; {hint}")
 
 
 def check_fallback(fallback: str | None) -> str | None:

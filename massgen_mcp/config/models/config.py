@@ -22,7 +22,7 @@ from massgen_mcp.nearest import nearest
 def _secret_by_name_only(values: dict[str, str]) -> dict[str, str]:
     for name, value in values.items():
         if called_a_secret(name) and not variables_in([value]):
-            raise ValueError(f"write {name}: ${{NAME}}; keys never belong in a file")
+            raise ValueError(f"write {name}: ${{NAME}}; never put a key into a file")
     return values
 
 
@@ -196,7 +196,7 @@ class Config(Settings, frozen=True):
             if name not in LIMITED_TYPES:
                 near = nearest(name, LIMITED_TYPES)
                 hint = f"did you mean '{near}'?" if near else f"known: {', '.join(LIMITED_TYPES)}"
-                raise ValueError(f"{name[:80]!a} is no backend type that calls a provider; {hint}")
+                raise ValueError(f"{name[:80]!a} isn't a backend type that calls a provider; {hint}")
         return limits
 
     @field_validator("orchestrator")
@@ -205,7 +205,7 @@ class Config(Settings, frozen=True):
         coordination = orchestrator.coordination
         for key in ("enable_memory_filesystem_mode", "task_planning_filesystem_mode"):
             if getattr(coordination, key) and not orchestrator.enable_filesystem:
-                raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
+                raise ValueError(f"coordination.{key} needs files, but enable_filesystem is false")
         return orchestrator
 
     def with_nlip(self, agent: AgentSettings) -> bool:
@@ -252,9 +252,9 @@ class Config(Settings, frozen=True):
     @model_validator(mode="after")
     def _a_workspace_for_commands(self) -> Self:
         if self.all_commands and not self.orchestrator.enable_filesystem:
-            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+            raise ValueError("commands need the agents' workspaces, but enable_filesystem is false")
         if forbidden := [one.id for one in self.agents if one.custom_tools and not self.commands_of(one).enabled]:
-            raise ValueError(f"custom_tools run as commands, but commands is false for {', '.join(forbidden)}")
+            raise ValueError(f"custom_tools run as commands, but commands are disabled for {', '.join(forbidden)}")
         return self
 
     @model_validator(mode="after")
@@ -264,7 +264,7 @@ class Config(Settings, frozen=True):
             without = [agent.id for agent in self.agents if not self.has_workspace(agent)]
             if without:
                 named = ", ".join(without)
-                raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
+                raise ValueError(f"memory and plans need files, but exclude_file_operation_mcps is true for {named}")
         return self
 
     @model_validator(mode="after")
@@ -273,12 +273,14 @@ class Config(Settings, frozen=True):
         for key, named in (("by", self.orchestrator.by), ("judge", self.orchestrator.judge)):
             if named is not None and named not in ids:
                 near = nearest(named, ids)
-                raise ValueError(f"orchestrator.{key} names no agent: {named[:80]!a}; did you mean '{near or ids[0]}'?")
+                raise ValueError(
+                    f"orchestrator.{key} names an unknown agent: {named[:80]!a}; did you mean '{near or ids[0]}'?"
+                )
         if self.orchestrator.judge is not None and len(ids) <= MOST_WITHOUT_JUDGE:
-            raise ValueError("orchestrator.judge: two other agents or more have to answer")
+            raise ValueError("orchestrator.judge needs at least two other agents to answer")
         if self.orchestrator.write_check and len(ids) - (self.orchestrator.judge is not None) < LEAST_ANSWERS:
             raise ValueError(
-                "orchestrator.write_check: one agent writes and two confirm, so three or more have to answer"
+                "orchestrator.write_check needs at least three agents: one writes a test and two confirm it"
             )
         return self
 
@@ -288,5 +290,5 @@ class Config(Settings, frozen=True):
         ids = [agent.id for agent in agents]
         repeated = sorted({agent_id for agent_id in ids if ids.count(agent_id) > 1})
         if repeated:
-            raise ValueError(f"agent ids must be distinct; used twice: {', '.join(repeated)}")
+            raise ValueError(f"agent ids must be unique; used twice: {', '.join(repeated)}")
         return agents

@@ -75,7 +75,9 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
         if missing := [f"enable_{tool}" for tool in self.asked_tools if tool not in offered]:
             where, has = self.base_url or "its default address", flags_text([f"enable_{tool}" for tool in offered])
             way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
-            raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")
+            raise ValueError(
+                f"{', '.join(missing)}: {self.type} doesn't offer this at {where}; it offers {has}{way_out}"
+            )
         return self
 
 

@@ -15,16 +15,14 @@ DEFAULT_SKILLS = ".agent/skills"
 
 def _inside(path: str) -> str:
     if path.startswith(("/", "~")) or not {"", ".", ".."}.isdisjoint(path.split("/")):
-        raise ValueError("a path below the directory, such as target or web/dist")
+        raise ValueError("expected a path inside the directory, such as target or web/dist")
     return path
 
 
 def _nameable(path: str) -> str:
     """As agents are shown it, and may name it."""
     if any(unicodedata.category(character) == "Cc" for character in path) or "\\" in PurePath(path).name:
-        raise ValueError(
-            "a path with control characters or a backslash cannot be shown to agents; give it another name"
-        )
+        raise ValueError("massgen can't show agents a path with control characters or a backslash; rename it")
     return path
 
 
@@ -193,13 +191,13 @@ class OrchestratorConfig(Settings, frozen=True):
     @model_validator(mode="after")
     def _a_judge_to_decide(self) -> Self:
         if self.decide == "judge" and self.judge is None:
-            raise ValueError("decide: judge needs `judge`, the id of an agent that gives no answer")
+            raise ValueError("decide: judge needs `judge`, the id of an agent that doesn't answer itself")
         return self
 
     @model_validator(mode="after")
     def _scripts_for_a_check(self) -> Self:
         if self.write_check and not (self.enable_filesystem and self.run_scripts):
-            raise ValueError("write_check needs scripts that run: set enable_filesystem and run_scripts to true")
+            raise ValueError("write_check runs scripts: set enable_filesystem and run_scripts to true")
         return self
 
     @model_validator(mode="after")

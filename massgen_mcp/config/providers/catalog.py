@@ -283,7 +283,7 @@ def named_provider(name: str) -> Provider:
         if name in (row.type, *row.aliases):
             return row
     if name in WITHOUT_PROVIDER:
-        raise MassgenError("config_invalid", f"{name} is no provider of models by itself; name it as {name}/MODEL")
+        raise MassgenError("config_invalid", f"{name} has no default model; name one as {name}/MODEL")
     near = nearest(name, provider_names())
     hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(provider_names())}"
     for row in PROVIDERS:
@@ -391,9 +391,9 @@ def refusal(backend_type: str, flag: str) -> str | None:
     flags = [f"enable_{tool}" for tool in native_tools_of(backend_type)]
     if flag in flags:
         return None
-    return f"{backend_type} does not offer this; it has {flags_text(flags)}"
+    return f"{backend_type} doesn't offer this; it offers {flags_text(flags)}"
 
 
 def flags_text(flags: list[str]) -> str:
     """What is offered, in words."""
-    return f"only {' and '.join(flags)}" if flags else "no tools of its own here"
+    return f"only {' and '.join(flags)}" if flags else "no built-in tools here"

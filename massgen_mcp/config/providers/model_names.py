@@ -24,8 +24,9 @@ def detect_backend(model: str) -> tuple[str, str]:
             return row.type, prefix
     raise MassgenError(
         "config_invalid",
-        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
-        f"such as openai/{named_provider('openai').strong_model}, with one of: {', '.join(provider_names())}",
+        f"model {model[:80]!a}: massgen can't tell the provider from the name; {_meant(model)}write "
+        f"provider/model, such as openai/{named_provider('openai').strong_model}, with one of: "
+        f"{', '.join(provider_names())}",
     )
 
 
@@ -53,8 +54,8 @@ def name_strong_model(word: str) -> str:
     near = _meant(word) or _suggest(nearest(word, [*names, *models]))
     raise MassgenError(
         "config_invalid",
-        f"no provider or model is known as {word[:80]!a}: {near}write a provider ({', '.join(dict.fromkeys(names))}) "
-        f"or provider/model, such as openai/{models[0]}",
+        f"unknown provider or model {word[:80]!a}: {near}write a provider ({', '.join(dict.fromkeys(names))}) or "
+        f"provider/model, such as openai/{models[0]}",
     )
 
 
@@ -65,7 +66,7 @@ def _suggest(name: str | None) -> str:
 def _meant(model: str) -> str:
     """What was most likely meant, as words that end in a blank; nothing where none is near."""
     if model in provider_names():
-        return f"it is a provider: --backend {model}, or "
+        return f"it is a provider: use --backend {model}, or "
     strong = (row.strong_model for row in PROVIDERS if row.strong_model)
     if fitting := [name for name in strong if model.lower() in name.split("-")]:
         return f"did you mean {fitting[0]}? Else "

@@ -25,13 +25,13 @@ addEventListener('message', ({source, data}) => {
   } else if (data.id !== undefined && data.id !== null) {
     if (data.method === 'ui/resource-teardown') leave();
     send(data.method === 'ping' || data.method === 'ui/resource-teardown' ? {id: data.id, result: {}}
-      : {id: data.id, error: {code: -32601, message: 'this page does not do that'}});
+      : {id: data.id, error: {code: -32601, message: 'this page can\'t do that'}});
   } else if (told[data.method]) told[data.method](data.params || {});
 });
 const told = {
   'ui/notifications/tool-input': params => openRun((params.arguments || {}).run_id),
   'ui/notifications/tool-result': openResult,
-  'ui/notifications/tool-cancelled': () => { if (!runId) say('The call was stopped before there was a run to show.'); },
+  'ui/notifications/tool-cancelled': () => { if (!runId) say('The call was stopped before it started a run.'); },
   'ui/notifications/host-context-changed': settle,
 };
 const textOf = result => (result.content || []).filter(block => block.type === 'text').map(block => block.text).join('\n');
@@ -52,7 +52,7 @@ function openResult(result) {
   // What is refused may name another run.
   const id = !result.isError && ((result.structuredContent || {}).run_id || (/\brun-[a-z2-7]{26}\b/.exec(textOf(result)) || [])[0]);
   if (id) openRun(id);
-  else if (!runId) say(textOf(result) || 'The tool told of no run.');
+  else if (!runId) say(textOf(result) || 'The tool returned no run.');
 }
 
 // ---- its data: often while it changes, seldom while it does not, never once it has ended or while nobody looks
@@ -67,7 +67,7 @@ async function look() {
     refused = 0;
   } catch (error) {
     refused = error.final ? REFUSALS : refused + 1;
-    say(`The run cannot be shown as it is now: ${error.message}`);
+    say(`Cannot show the run: ${error.message}`);
   }
   looking = false;
   if (id !== runId) return look();
@@ -146,12 +146,12 @@ function raise() {
 const sure = (question, label, action) => () => [question, button(label, () => act(action))];
 // The actions of a run that this page offers: the button of each, and what is asked before it is done.
 const OFFERED = {
-  answer: ['Answer', () => write('answer', 'Answer to what the run asks')],
-  steer: ['Message', () => write('steer', 'Message to all agents')],
+  answer: ['Answer', () => write('answer', 'Answer to the run\'s question')],
+  steer: ['Message', () => write('steer', 'Message for all agents')],
   raise_budget: ['Raise the budget', raise],
-  finish_now: ['Finish now', sure('Decide now, with the answers that are there?', 'Finish now', 'finish_now')],
-  resume: ['Resume', sure('Let the run go on where it was interrupted?', 'Resume the run', 'resume')],
-  cancel: ['Cancel', sure('Stop the run, and keep its best answer so far?', 'Cancel the run', 'cancel')],
+  finish_now: ['Finish now', sure('Decide now with the existing answers?', 'Finish now', 'finish_now')],
+  resume: ['Resume', sure('Continue the run where it was interrupted?', 'Resume the run', 'resume')],
+  cancel: ['Cancel', sure('Stop the run and keep its best answer so far?', 'Cancel the run', 'cancel')],
 };
 async function act(action, more) {
   ask(null);
@@ -161,11 +161,11 @@ async function act(action, more) {
     pause = FAST;
     look();
   } catch (error) {
-    say(`That was not done: ${error.message}`, true);
+    say(`That didn\'t work: ${error.message}`, true);
   }
 }
 const mode = wanted => request('ui/request-display-mode', {mode: wanted})
-  .then(got => settle({displayMode: got.mode}), error => say(`The host does not show it so: ${error.message}`, true));
+  .then(got => settle({displayMode: got.mode}), error => say(`The host can\'t show it this way: ${error.message}`, true));
 document.addEventListener('click', event => {
   const link = event.target.closest('a[href]');
   if (!link) return;
@@ -201,7 +201,7 @@ new ResizeObserver(measure).observe(root);
 async function begin() {
   frame.className = 'app';
   frame.replaceChildren(notice, bar, place);
-  if (parent === window) return say('An MCP host shows a run here. Without one, open report.html in the directory of the run.');
+  if (parent === window) return say('An MCP host shows the run here. Without an MCP host, open report.html in the run\'s directory.');
   say('Waiting for the run…');
   const appCapabilities = {availableDisplayModes: ['inline', 'fullscreen']};
   const got = await request('ui/initialize', {protocolVersion: '2026-01-26', appInfo: {name: 'massgen-run', version: '1'}, appCapabilities});
@@ -211,4 +211,4 @@ async function begin() {
   measure();
   look();
 }
-begin().catch(error => say(`The host does not take this page: ${error.message}`));
+begin().catch(error => say(`The host doesn\'t accept this page: ${error.message}`));

@@ -28,7 +28,7 @@ function loginForm() {
     event.preventDefault();
     const answer = await fetch('/api/login', {method: 'POST', headers: bearer(field.value.trim())}).catch(() => null);
     if (answer && answer.ok) location.reload();
-    else { field.value = ''; field.placeholder = 'That token is not right'; }
+    else { field.value = ''; field.placeholder = 'This token is wrong'; }
   });
   return form;
 }
@@ -41,7 +41,7 @@ function signIn() {
   }}, 'Sign in at ', bdi(at));
   return h('section', {role: 'alert', class: 'enter'}, h('p', {class: 'dim'}, 'massgen on ', bdi(location.host)), h('h1', {}, 'Sign in to your runs'),
     known.problem && h('p', {class: 'bad'}, visible(known.problem)),
-    at ? [go, h('p', {class: 'dim'}, 'You enter your password there, never on this page.'), h('details', {}, h('summary', {}, 'I have a token'), by)] : by);
+    at ? [go, h('p', {class: 'dim'}, 'Enter your password there, never on this page.'), h('details', {}, h('summary', {}, 'I have a token'), by)] : by);
 }
 if (known.problem) history.replaceState(null, '', '/');  // the code in the address is of no more use
 const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen web'), ' printed; each start of it has a new one.'));
@@ -53,11 +53,11 @@ async function ask(path, options = {}) {
   if (answer.status === 401) {
     inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
     if (!inside && known.login) document.title = 'Sign in · massgen';
-    throw new Refused('The token is missing or old.');
+    throw new Refused('The token is missing or has expired.');
   }
   inside = true;
   if (token === held()) out.remove();  // an answer to an earlier token says nothing of a later refusal
-  if (answer.status === 404) throw new Refused('There is no such run here, or its files were deleted by age.');
+  if (answer.status === 404) throw new Refused('This run doesn\'t exist here, or massgen deleted it because of its age.');
   if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }
@@ -65,4 +65,4 @@ const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'PO
 const told = () => h('p', {class: 'told', role: 'status', tabindex: -1});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
-const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'The server cannot be reached.' : `This went wrong: ${error.message}`, true);
+const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'Cannot reach the server.' : `This went wrong: ${error.message}`, true);

@@ -59,7 +59,7 @@ const flat = (text, most) => {
 };
 const bdi = text => h('bdi', {}, visible(text));
 const leftOut = text => text.left_out
-  ? h('p', {class: 'note'}, `${text.left_out.toLocaleString('en')} characters are left out here.`) : null;
+  ? h('p', {class: 'note'}, `${text.left_out.toLocaleString('en')} characters left out here.`) : null;
 const plain = text => [text.text && h('div', {class: 'plain'}, visible(text.text)), leftOut(text)];
 const clock = seconds => {
   const whole = Math.floor(Math.max(0, seconds)), two = number => String(number).padStart(2, '0');

@@ -18,7 +18,7 @@ function pageIn(into) {
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
   function header() {
-    const long = run.question.text.length > 300, question = run.question.text ? flat(run.question.text, 300) : 'A question that is left out here';
+    const long = run.question.text.length > 300, question = run.question.text ? flat(run.question.text, 300) : 'Question left out';
     const {tone} = run;
     document.title = `${flat(run.question.text, 60) || run.run_id} · massgen`;
     return h('header', {}, h('h1', {}, h('bdi', {}, question)),
@@ -36,11 +36,11 @@ function pageIn(into) {
     const long = text.length > 4000 || text.split('\n').length > 60;  // what led to it should not lie far below it
     const fold = () => { unfolded = !unfolded; drawAll(); };
     return [
-      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: run.ended ? 'bad' : ''}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
+      run.reason ? section(run.state === 'input_required' ? 'The run\'s question' : 'Why it ended', h('div', {class: run.ended ? 'bad' : ''}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
       run.answer || run.ended ? h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
         run.answer ? long ? [h('div', {class: unfolded ? 'unfolded' : 'folded'}, written(run.answer)), h('button', {type: 'button', onclick: fold, 'aria-expanded': String(unfolded)},
           unfolded ? 'Show less of the answer' : 'Show the whole answer')] : written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
-        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null) : null,
+        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. This isn\'t a final answer.') : null) : null,
     ];
   }
 
@@ -59,7 +59,7 @@ function pageIn(into) {
       show(moment ? moment.at : null);
       slide.value = to;
       time.textContent = at(moment ? moment.at : run.time_line.end);
-      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'}, 'The whole run. Replay it, or step through its moments with the slider and the arrow keys.')]));
+      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'}, 'The whole run. Replay the run, or step through it with the slider and the arrow keys.')]));
       slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
     }
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
@@ -114,7 +114,7 @@ function pageIn(into) {
       const asked = /^#moment=(\d+)$/.exec(location.hash);
       if (asked) seek(Math.min(last, Number(asked[1])));
     });
-    const made = section('How they got there', holder, doing, h('div', {class: 'play'}, go, slide, time), say, legend,
+    const made = section('How the team decided', holder, doing, h('div', {class: 'play'}, go, slide, time), say, legend,
       nested, h('details', {}, summary, list));
     made.own = true;
     return {section: made, update, write};
@@ -126,7 +126,7 @@ function pageIn(into) {
     vote.changed_from ? h('div', {}, 'Before that for ', ofAnswer(vote.changed_from)) : null, h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
-    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.final && !run.cautions.length ? 'No vote was needed.' : run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
+    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.final && !run.cautions.length ? 'No vote was needed.' : run.ended ? 'Nobody voted.' : 'There are no votes yet.')) : null;
     const dissent = standing.filter(vote => vote.dissent), few = 6;
     const listed = (heading, votes, told) => votes.length ? h('p', {}, heading, votes.slice(0, few).map((vote, k) => [k ? ', ' : '', who(vote.agent), ...told(vote)]),
       votes.length > few ? ` and ${votes.length - few} more` : null) : null;
@@ -135,7 +135,7 @@ function pageIn(into) {
       listed('Changed their minds: ', standing.filter(vote => vote.changed_from), vote => [' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)]),
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
-      rest.length ? drawer(`${count(rest.length, 'vote')} that did not count in the end`, rest.map(oneVote)) : null);
+      rest.length ? drawer(`${count(rest.length, 'vote')} that didn\'t count in the end`, rest.map(oneVote)) : null);
   }
 
   function sums() {
@@ -200,7 +200,7 @@ function pageIn(into) {
     const text = changes => changes && changes.patch ? run.patches[changes.patch] : {text: '', left_out: 0};
     const [a, b] = [text(before.changes), text(after.changes)];
     return [difference(before.text.text, after.text.text), a.text || b.text ? [h('h3', {}, 'In files'), filesCompared(a.text, b.text)] : null,
-      [before.text, after.text, a, b].some(one => one.left_out) ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null];
+      [before.text, after.text, a, b].some(one => one.left_out) ? h('p', {class: 'note'}, 'Only the parts shown here were compared.') : null];
   }
 
   // -- files and checks --
@@ -220,7 +220,7 @@ function pageIn(into) {
     const failed = checked.checks.filter(check => check.result === 'failed' && !check.flaky && !check.cure).length;
     return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
       : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
-        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks say nothing', 'busy');
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks couldn\'t tell', 'busy');
   }
   function onBase(check) {
     const base = run.checks.checked.find(checked => checked.subject === 'base');
@@ -229,23 +229,23 @@ function pageIn(into) {
   function besideBase(checked, check) {
     const base = checked.subject === 'base' ? null : onBase(check), passed = check.result === 'passed' && base && base.result === 'passed';
     return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}, as the check printed${base && base.tests !== null ? `; ${base.tests} on the unchanged files` : ''}`),
-      check.flaky ? chip('flaky: passed and failed on the same files', 'busy') : null,
+      check.flaky ? chip('flaky: both passed and failed on the same files', 'busy') : null,
       check.warnings.map(warning => h('p', {class: 'note'}, 'Warning: ', bdi(warning))),
-      check.cure ? h('p', {class: 'note'}, 'It fails for the environment. Cure: ', bdi(check.cure)) : null,
+      check.cure ? h('p', {class: 'note'}, 'It can\'t run in this environment. Cure: ', bdi(check.cure)) : null,
       passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
   }
   function checkRows(checked) {
-    return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file is changed: nothing to check.') : null,
+    return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file changed, so there is nothing to check.') : null,
       h('ul', {class: 'events'}, checked.checks.map(check => h('li', {}, resultOf(check.result), ' ', h('code', {}, bdi(check.command)),
         h('span', {class: 'dim'}, ` · ${check.how} · ${check.seconds.toFixed(1)} s`),
-        check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'did not pass before' : 'did not pass before either') : null,
+        check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'failed before' : 'also failed before') : null,
         check.own ? ['; with its own versions of protected files: ', resultOf(check.own)] : null,
         check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null, besideBase(checked, check)))),
-      checked.restored.length ? h('p', {class: 'dim'}, 'Protected files that it changed were checked as they were before: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
+      checked.restored.length ? h('p', {class: 'dim'}, 'Checked with the original versions of these protected files, which the answer changed: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
   }
   function checks() {
     if (!run.checks) return null;
-    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['The final files, by ', who(checked.agent)] : checked.subject === 'unfinished' ? ['What ', who(checked.agent), ' left unfinished'] : ofAnswer(checked.answer);
+    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['Final files, by ', who(checked.agent)] : checked.subject === 'unfinished' ? ['What ', who(checked.agent), ' left unfinished'] : ofAnswer(checked.answer);
     return section('Checks', h('p', {}, run.checks.policy), run.checks.decided.map(line => h('p', {class: 'note'}, bdi(line))),
       run.checks.checked.map(checked => keyed(`${checked.subject} ${checked.answer} ${checked.agent}`, drawer([subject(checked), verdict(checked) || chip('nothing to check')], checkRows(checked)))));
   }
@@ -258,7 +258,7 @@ function pageIn(into) {
     return section('Tests by the team', run.tests.say.map(line => h('p', {}, visible(line))), h('div', {class: 'wide'}, h('table', {class: 'tests'},
       h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'Test'), columns.map(one => h('th', {scope: 'col'}, who(one.agent), whichAnswer(one.key), one.won ? ' ★' : '')))),
       h('tbody', {}, run.tests.tests.map((test, k) => h('tr', {class: test.void ? 'dim' : ''}, h('th', {scope: 'row'},
-        keyed(`test ${k}`, drawer([bdi(test.title || 'A test that is left out here'), ' · by ', who(test.by)], code('The script', test.script), code('It has to print', test.expected))),
+        keyed(`test ${k}`, drawer([bdi(test.title || 'Test left out'), ' · by ', who(test.by)], code('The script', test.script), code('Expected output', test.expected))),
         test.void ? h('div', {}, `not counted: ${test.void}`) : null), columns.map(one => cell(test, one.key))))))));
   }
 
@@ -272,7 +272,7 @@ function pageIn(into) {
   }
 
   function shown() {
-    return section('What each agent was shown', run.agents.map(agent => {
+    return section('What each agent saw', run.agents.map(agent => {
       const sent = run.shown.filter(one => one.agent === agent.name);
       return sent.length ? keyed(agent.name, drawer([dot(agent.name), who(agent.name), ` · ${count(sent.length, 'time')}`], h('ol', {class: 'events'}, sent.map(one => h('li', {},
         h('span', {class: 'clock'}, at(one.at)), ` ${one.what}`,
@@ -291,7 +291,7 @@ function pageIn(into) {
   function nestedRuns() {
     return section('Nested runs', run.nested.map(nested => keyed(nested.run_id, drawer([h('strong', {}, nested.run_id), ` · ${nested.state}`,
       nested.agent && agents[nested.agent] ? [' · started by ', who(nested.agent)] : null],
-    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not here.')))));
+    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not included.')))));
   }
 
   const about = () => h('footer', {class: 'facts'}, h('span', {}, run.run_id),

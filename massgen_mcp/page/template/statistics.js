@@ -30,17 +30,17 @@ function draw(all, into) {
     h('span', {}, h('span', {class: `dot s-${name}`, 'aria-hidden': 'true'}), spoken(name))));
 
   function header() {
-    return h('header', {}, h('h1', {}, count(figures.runs, 'run')), h('div', {class: 'facts'}, all.filters.length ? all.filters.map(one => h('span', {}, bdi(one))) : h('span', {}, 'all that have ended')),
-      all.unread ? h('p', {class: 'note'}, `${count(all.unread, 'further run')} left no record to be read.`) : null);
+    return h('header', {}, h('h1', {}, count(figures.runs, 'run')), h('div', {class: 'facts'}, all.filters.length ? all.filters.map(one => h('span', {}, bdi(one))) : h('span', {}, 'all finished runs')),
+      all.unread ? h('p', {class: 'note'}, `${count(all.unread, 'further run')} left no readable record.`) : null);
   }
   function overall() {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
     return section('Together', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
-      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median time of a run', clock(figures.median_seconds))),
-    figures.money.unknown ? h('p', {class: 'note'}, `Of ${count(figures.money.unknown, 'run')} some calls have no known price: a plus says that there is more.`) : null,
-    figures.money.estimated ? h('p', {class: 'dim'}, `Of ${count(figures.money.estimated, 'run')} the cost is an estimate.`) : null,
+      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median duration of a run', clock(figures.median_seconds))),
+    figures.money.unknown ? h('p', {class: 'note'}, `${count(figures.money.unknown, 'run')} include calls without a known price, marked by a plus.`) : null,
+    figures.money.estimated ? h('p', {class: 'dim'}, `The cost of ${count(figures.money.estimated, 'run')} is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
-    table('Votes', ['Votes', {wide: 'How often'}], [['The first answer of the winner won', shareOf(figures.first_answer)], ['The first vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));
+    table('Votes', ['Votes', {wide: 'How often'}], [['Winner\'s first answer won', shareOf(figures.first_answer)], ['First vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));
   }
   function days() {
     // Every day from the first to the last, also those without runs; months where there are many.
@@ -69,14 +69,14 @@ function draw(all, into) {
     [name, num(of.runs.toLocaleString('en')), cell(told(of.states), stacked(of.states)), cell(told(of.outcomes)), num(of.money.told), num(clock(of.median_seconds))])), key(figures.states));
   function models() {
     return section('By model', h('p', {class: 'dim'}, 'A dot is what was counted; the line around it is where it lies in truth, in 95 of 100 cases.'),
-      table('By model', ['Model', 'Runs', 'Answered', 'Dropped', {wide: 'Won against other models'}, {wide: 'Voted for what won'}, 'Cost', 'Tokens'], all.models.map(one =>
+      table('By model', ['Model', 'Runs', 'Answered', 'Dropped', {wide: 'Wins against other models'}, {wide: 'Votes for the winner'}, 'Cost', 'Tokens'], all.models.map(one =>
         [one.model, num(one.runs.toLocaleString('en')), num(`${one.answered} of ${one.agents}`), num(String(one.dropped)), shareOf(one.wins), shareOf(one.with_winner), num(one.money.told), num(one.tokens.toLocaleString('en'))])));
   }
   function agreement() {
     const names = [...new Set(all.agreement.flatMap(one => one.models))].sort(), pairs = new Map(all.agreement.map(one => [JSON.stringify(one.models), one.agreed]));
     if (!names.length) return null;
     const of = (a, b) => pairs.get(JSON.stringify([a, b])) || pairs.get(JSON.stringify([b, a]));
-    return section('Who votes alike', h('p', {class: 'dim'}, 'Of the times that two agents with these models voted in one run, how often they voted for the same, or for what says the same. Shaded from five times on: the more alike, the stronger.'),
+    return section('Who votes alike', h('p', {class: 'dim'}, 'How often two agents with these models voted for the same answer, or for answers with the same content, in runs where both voted. Cells are shaded from five common votes on; darker means more agreement.'),
       scrolled('Who votes alike', h('table', {class: 'stats matrix'}, h('thead', {}, h('tr', {}, h('td'), names.map(name => h('th', {scope: 'col'}, bdi(name))))),
         h('tbody', {}, names.map(a => h('tr', {}, h('th', {scope: 'row'}, bdi(a)), names.map(b => {
           const share = of(a, b);
@@ -84,10 +84,10 @@ function draw(all, into) {
         })))))));
   }
   function marks() {
-    const rows = [['Answers that proved right', shareOf(marked.answers)], ...Object.entries(marked.by_outcome).map(([name, share]) => [`after ${spoken(name)}`, shareOf(share)]),
-      ['Dissent that proved right', shareOf(marked.dissent_right)], ...all.models.filter(one => one.dissent_right.of).map(one => [`dissent of ${one.model}`, shareOf(one.dissent_right)])];
-    return section('What proved right', marked.answers.of || marked.dissent_right.of ? table('What proved right', ['Of what is marked', {wide: 'How often'}], rows)
-      : h('p', {class: 'dim'}, 'Nothing is marked yet: ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), ' does it.'));
+    const rows = [['Answers marked as right', shareOf(marked.answers)], ...Object.entries(marked.by_outcome).map(([name, share]) => [`after ${spoken(name)}`, shareOf(share)]),
+      ['Dissent that was right', shareOf(marked.dissent_right)], ...all.models.filter(one => one.dissent_right.of).map(one => [`dissent of ${one.model}`, shareOf(one.dissent_right)])];
+    return section('What proved right', marked.answers.of || marked.dissent_right.of ? table('What proved right', ['Share of marked runs', {wide: 'How often'}], rows)
+      : h('p', {class: 'dim'}, 'No run is marked yet: ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), ' does it.'));
   }
   into.replaceChildren(...[header(), ...figures.runs ? [overall(), days(), teams(), models(), agreement(), marks()] : []].filter(Boolean));
 }

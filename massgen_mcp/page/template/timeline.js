@@ -125,7 +125,7 @@ function timeline(run, width, opened, onAnswer) {
   }
   const now = s('line', {class: 'now', y1: top - 6, y2: bottom, visibility: 'hidden'});
   const picture = s('svg', {viewBox: `0 0 ${width} ${whole}`, role: 'img', 'aria-label':
-    'Time line of the agents. A circle is an answer, a square a vote with an arrow to the answer it was cast for, dashed if it became void. The list of all moments below tells the same in words.'},
+    'Timeline of the agents. A circle is an answer. A square is a vote, with an arrow to its answer; dashed votes became void. The list below describes all moments in words.'},
   s('defs', {}, [...Array(10).keys()].map(k => s('marker', {id: `head${k}`, viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
     s('path', {d: 'M0,0L8,4L0,8z', style: {fill: `var(--c${k})`}})))), back, bars, arrows, names, front, now);
   const show = at => {
@@ -178,12 +178,12 @@ function legendOf(run) {
   const isVoid = run.votes.some(vote => vote.void_at !== null), failed = run.moments.some(moment => moment.kind === 'failure' && moment.agent !== null);
   return [
     run.calls.length && item('model call', bar('', 12, {fill: 'var(--dim)', opacity: .4})),
-    run.answers.length && item('answer, numbered by author: 2 in lane 1 is agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
-    run.votes.length && item('vote, with an arrow to the answer that it is for', square('card'), tick()),
-    isVoid && item('vote that a newer answer made void', square('card void'), tick()),
+    run.answers.length && item('answer, numbered by author: 2 in lane 1 means agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
+    run.votes.length && item('vote, with an arrow to its answer', square('card'), tick()),
+    isVoid && item('vote made void by a newer answer', square('card void'), tick()),
     failed && item('refusal or failure', s('circle', {class: 'card', r: 7, style: {stroke: 'var(--busy)'}}), letter('b', '!')),
-    run.agents.some(agent => agent.dropped) && item('takes part no more', letter('x', '✗')),
-    run.moments.some(moment => moment.kind === 'steering') && item('message of the caller', letter('b', '▾')),
+    run.agents.some(agent => agent.dropped) && item('dropped out', letter('x', '✗')),
+    run.moments.some(moment => moment.kind === 'steering') && item('message from the caller', letter('b', '▾')),
     run.tools.length && item('tool or command', bar('tool', 4)),
     run.check_runs.length && item('check that passed', bar('pass', 4)),
     run.check_runs.some(check => check.result === 'failed') && item('check that failed', bar('bad', 4)),

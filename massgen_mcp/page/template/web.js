@@ -58,7 +58,7 @@ function list() {
     if (mine !== asked) return false;
     [runs, next] = joined(got.runs, got.next_cursor || null);
     more.hidden = !next;
-    say(note, runs.length ? '' : names.some(name => form.elements[name].value) ? 'No run is like that.' : 'There are no runs yet.');
+    say(note, runs.length ? '' : names.some(name => form.elements[name].value) ? 'No run matches.' : 'There are no runs yet.');
     draw();
     return true;
   }
@@ -67,7 +67,7 @@ function list() {
     merge(rows, [...known.sort((a, b) => (up ? 1 : -1) * (value(a) - value(b))), ...rest].map(row));
     merge(heads, [...['', 'Question', 'Outcome'].map(head => h('span', {'aria-hidden': 'true'}, head)), ...Object.keys(COLUMNS).map(name => h('button', {type: 'button', key: name, value: name, 'aria-pressed': String(name === by)},
       name, name === by ? [h('span', {'aria-hidden': 'true'}, up ? ' ▴' : ' ▾'), h('span', {class: 'sr'}, up ? ', lowest first' : ', highest first')] : null))]);
-    if (next && (up || by !== 'Started')) say(note, `Sorted are the newest ${runs.length} runs.`);
+    if (next && (up || by !== 'Started')) say(note, `Only the newest ${runs.length} runs are sorted.`);
     choose();
   }
   // What is sorted otherwise than it comes has to be here first; whoever asks for something else meanwhile goes on with that.
@@ -99,8 +99,8 @@ function list() {
   // Two runs are chosen; a third one takes the place of the first.
   function choose() {
     for (const box of rows.querySelectorAll('input')) box.checked = chosen.includes(box.value);
-    merge(both, chosen.length < 2 ? [chosen.length ? `Choose a second run, to compare ${chosen[0]} with.` : ''].map(text => document.createTextNode(text))
-      : [anchor(`/compare?${new URLSearchParams(chosen.map(id => ['run', id]))}`, 'Compare the two chosen runs')]);
+    merge(both, chosen.length < 2 ? [chosen.length ? `Choose a second run to compare with ${chosen[0]}.` : ''].map(text => document.createTextNode(text))
+      : [anchor(`/compare?${new URLSearchParams(chosen.map(id => ['run', id]))}`, 'Compare the two selected runs')]);
   }
   rows.addEventListener('change', event => {
     const id = event.target.value;
@@ -132,7 +132,7 @@ async function against(ids) {
   const note = told(), into = h('div');
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), leave()), h('h1', {}, 'Two runs'), note, into);
   try {
-    if (ids.length !== 2) throw new Refused('Choose two runs in the list.');
+    if (ids.length !== 2) throw new Refused('Select two runs in the list.');
     say(note, 'Reading both …');
     const runs = await Promise.all(ids.map(once));
     say(note, '');
@@ -144,8 +144,8 @@ async function against(ids) {
         line('In figures', run => listed(run.facts.map(visible))), line('Team', run => listed(run.agents.map(agent => [bdi(agent.id), ' ', h('span', {class: 'dim'}, bdi(agent.model))]))),
         line('Votes', run => listed(run.votes.filter(vote => vote.stands).map(vote => [who(run, vote.agent), ' → ', who(run, (run.answers.find(one => one.key === vote.answer) || {}).agent), vote.run_off ? ' in the run-off' : '', vote.dissent ? ' (dissent)' : '']))),
         line('Changes', run => run.changes ? run.changes.say : h('span', {class: 'dim'}, 'none'))))),
-    h('section', {}, h('h2', {}, 'From the first answer to the second'), text(a) && text(b) ? difference(text(a), text(b)) : h('p', {class: 'dim'}, 'They have not both an answer.'),
-      runs.some(run => run.answer && run.answer.left_out) ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null),
+    h('section', {}, h('h2', {}, 'From the first answer to the second'), text(a) && text(b) ? difference(text(a), text(b)) : h('p', {class: 'dim'}, 'Both runs need an answer to compare.'),
+      runs.some(run => run.answer && run.answer.left_out) ? h('p', {class: 'note'}, 'Only the parts shown here were compared.') : null),
     files(a) || files(b) ? h('section', {}, h('h2', {}, 'In files'), filesCompared(files(a), files(b))) : '');
   } catch (error) { failed(note, error); }
 }
@@ -172,18 +172,18 @@ function start() {
   const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
   const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told(), clis = h('p', {class: 'dim whole'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
-  const decides = h('select', {name: 'decide'}, [['', 'as the team says'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'one answer from all']].map(([value, words]) => h('option', {value}, words)));
-  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Go on with its changes in files, which are not applied');
-  const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: the whole task, the team sees nothing else', 6, true), goOn,
-    field('Team', teams, 'broad'), one('config', 'Or your own: the path of a YAML file', {}, 'broad'),
-    many('models', 'Or models, one in each line, as backend/model', 2), one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
-    clis, many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
-    h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
-    many('checks', 'Commands that test the changes to these paths, one in each line', 2),
-    one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
-    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: known.answers}), sums, plan, go);
+  const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'by tests that agents write'], ['synthesise', 'by merging all answers']].map(([value, words]) => h('option', {value}, words)));
+  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from its unapplied changes');
+  const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, since the team sees nothing else', 6, true), goOn,
+    field('Team', teams, 'broad'), one('config', 'Or your own: path of a YAML file', {}, 'broad'),
+    many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, to use a model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
+    clis, many('context_paths', 'Files and directories that the team may read: one absolute path per line', 2),
+    h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'The team may change copies of them, for you to apply later'),
+    many('checks', 'Commands that test the changes to these paths, one per line', 2),
+    one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit (seconds)', {type: 'number', min: 1}),
+    one('max_answers', 'Answers per agent', {type: 'number', min: 1, max: known.answers}), sums, plan, go);
   const {elements} = form, value = name => elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
-  const offers = Object.fromEntries([['models', 'Models that can be asked'], ['context_paths', 'Recent directories'], ['checks', 'Checks that these directories seem to have']].map(([name, words]) => {
+  const offers = Object.fromEntries([['models', 'Available models'], ['context_paths', 'Recent directories'], ['checks', 'Checks found in these directories']].map(([name, words]) => {
     const made = picks(words, elements[name]);
     elements[name].parentElement.after(made.box);
     return [name, made];
@@ -208,7 +208,7 @@ function start() {
       const made = await tool('start_run', {...rest, question: rest.question || '?', dry_run: true});
       if (mine === asked) say(sums, [`${made.source}: ${teamOf(made)}`, `Estimate: ${made.estimate}`, (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : ''].filter(Boolean).join('\n'), Boolean((made.missing_keys || []).length));
     } catch (error) {
-      if (mine === asked) paths && !error.message.includes('no_default_team') ? say(sums, 'The plan tells what it will cost.') : failed(sums, error);
+      if (mine === asked) paths && !error.message.includes('no_default_team') ? say(sums, 'The plan shows the cost.') : failed(sums, error);
     }
   }
   // What the directories seem to be tested by.
@@ -241,7 +241,7 @@ function start() {
     elements.write.checked = again.context_paths.some(one => one.permission === 'write');
     if (again.team) choose(again.team);
     if (follows) { session = again.session_id; goOn.hidden = !again.unapplied; } else elements.question.value = again.question;
-    about.replaceChildren(follows ? 'The team reads question and answer of: ' : 'As in: ', anchor(`/runs/${encodeURIComponent(earlier)}`, flat(again.question, 100)));
+    about.replaceChildren(follows ? 'The team reads the question and answer of: ' : 'As in: ', anchor(`/runs/${encodeURIComponent(earlier)}`, flat(again.question, 100)));
     for (const offer of Object.values(offers)) offer.show();
     elements.question.focus();
   }
@@ -281,7 +281,7 @@ function one(id) {
   };
   const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
-  const look = h('button', {type: 'button'}, 'Look at the changes in files');
+  const look = h('button', {type: 'button'}, 'Show the changed files');
   look.addEventListener('click', doing(look, note, () => changes(run, apply, note, wish)));
 
   // What each action needs; which of them there are now is told with the run. Nothing is moved or made anew: somebody may
@@ -291,10 +291,10 @@ function one(id) {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) for (const button of [offered.answer[1], offered.steer[1]]) if (!button.hidden) button.click();
   });
   const offered = {
-    answer: [words, act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})],
-    steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})],
-    raise_budget: [h('span', {class: 'pair'}, usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}))],
-    finish_now: [act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'})],
+    answer: [words, act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run received your answer.'})],
+    steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team will read your message.'})],
+    raise_budget: [h('span', {class: 'pair'}, usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget was raised.'}))],
+    finish_now: [act('Finish now', 'finish_now', {done: 'The run is finishing with the existing answers.'})],
     resume: [act('Resume', 'resume', {main: true, done: 'It goes on.'})],
     cancel: [act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})],
     apply: [look],
@@ -358,7 +358,7 @@ async function once(id) {
       if (kind === 'page') return JSON.parse(data);
       if (kind === 'fault') throw new Refused(JSON.parse(data).error);
     }
-    throw new Refused('The run cannot be read.');
+    throw new Refused('Cannot read the run.');
   } finally { stop.abort(); }
 }
 
@@ -373,7 +373,7 @@ function follow(path, hear, tell) {
       for await (const [kind, data] of events(path, {signal: stop.signal})) {
         if (kind !== 'fault') wait = 0;
         if (kind === 'end') over = true;
-        try { hear(kind, JSON.parse(data)); } catch (error) { tell(`This cannot be drawn: ${error.message}`, true); }
+        try { hear(kind, JSON.parse(data)); } catch (error) { tell(`Cannot draw this: ${error.message}`, true); }
       }
     } catch (error) {
       if (error instanceof Refused) { over = !error.passing; tell(error.message, true); }
@@ -418,18 +418,18 @@ async function changes(run, into, note, wish, whose) {
     wish.value += `${wish.value && !wish.value.endsWith('\n') ? '\n' : ''}${now(file)}:${line}: `;
     wish.focus();
   };
-  const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files'), ask_for = h('button', {type: 'button'}, 'Have it changed');
+  const go = h('button', {type: 'button', class: 'main'}, 'Apply to your files'), ask_for = h('button', {type: 'button'}, 'Have it changed');
   ask_for.addEventListener('click', doing(ask_for, note, async () => {
     if (!wish.value.trim()) return wish.focus();
     const {unapplied, ...again} = await (await ask(`${pathOf(id)}/request`)).json();
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', {...again, question: wish.value, changes_of: `${id}/${whose || 'winner'}`})).run_id)}`);
   }));
   const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''}${file.uncounted ? '' : file.added === undefined || file.added === null ? ' binary' : ` +${file.added} −${file.removed || 0}`}`;
-  const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
-    unchanged: 'The files have these changes already.'};
+  const names = {clean: 'These changes fit your current files. Nothing has changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
+    unchanged: 'Your files already have these changes.'};
   go.addEventListener('click', doing(go, note, async () => {
     const added = others.filter(box => box.checked), picked = [...boxes, ...others].flatMap(chosen), paths = picked.map(box => box.value);
-    if (!paths.length) return say(note, 'No file is chosen.', true);
+    if (!paths.length) return say(note, 'Choose at least one file.', true);
     const part = added.length || stuck.length || picked.length < boxes.length || picked.some((box, k) => box !== boxes[k]);
     const done = await tool('apply_result', {run_id: id, dry_run: false, ...of, ...(part ? {paths} : {})});
     if (done.status === 'conflicts') { await changes(run, into, note, wish, whose); into.focus(); return; }
@@ -442,10 +442,10 @@ async function changes(run, into, note, wish, whose) {
     : h('button', {type: 'button', 'aria-label': `Comment on ${now(file)} ${name}`, onclick: () => comment(file, file.hunks[k].now)}, 'Comment')]};
   into.replaceChildren(...[h('h2', {}, 'Changes in files'), choice.length > 1 ? field('Whose', choice) : null, h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
     h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
-    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
+    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can only apply together with all others`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     h('div', {class: 'files'}, (plan.left_out || []).map((one, k) => h('label', {class: 'box'}, others[k], 'left out: ', bdi(`${one.path}: ${one.reason}`)))),
-    files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('What should change in it: your words, and FILE:LINE: words about a line. A press on a line begins one.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));
+    files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('Describe what should change. Comment on a line as FILE:LINE: comment. Click a line to start a comment.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 

@@ -42,14 +42,14 @@ _TALK = (
     ToolResultMessage("call_1", _TOOL.name, "The answer to it."),
 )
 _SHOWS: Mapping[Situation, str] = {
-    "answers": "answers with text, and ends its reply",
-    "calls": "calls a tool that it is offered, and goes on with the result",
-    "refuses": "says that it refuses, and not just something",
+    "answers": "answers with text and ends its reply",
+    "calls": "calls an offered tool and continues with the result",
+    "refuses": "reports a refusal as a refusal",
     "hangs": "stops when it is cancelled",
-    "auth": "tells a wrong key",
-    "rate_limited": "tells that it was asked too often",
-    "unreachable": "tells that nobody answers",
-    "crashes": "makes a crash an error, and no short answer",
+    "auth": "reports a wrong key",
+    "rate_limited": "reports that it got too many requests",
+    "unreachable": "reports that the server doesn't respond",
+    "crashes": "reports a crash as an error, not as a short answer",
 }
 
 
@@ -60,7 +60,7 @@ def find_adapter(name: str) -> Rehearsable:
     except ValueError as error:
         raise MassgenError("config_invalid", str(error)) from error
     if not isinstance(found, Rehearsable):
-        raise MassgenError("config_invalid", f"the adapter {name} says nothing of how it is made")
+        raise MassgenError("config_invalid", f"the adapter {name} doesn't define how to create an agent")
     return found
 
 
@@ -69,7 +69,7 @@ async def check_adapter(adapter: Rehearsable, environ: Mapping[str, str]) -> lis
     found = [await _play(adapter, situation, says, environ) for situation, says in _SHOWS.items()]
     if (config := adapter.rehearse("answers")) is not None:
         again = await _try(adapter, config, "answers", environ, _TALK)
-        found.append(_doctor_check("resumed", "goes on from a conversation that it did not have itself", again))
+        found.append(_doctor_check("resumed", "continues a conversation that it didn't start", again))
     return found
 
 
@@ -80,7 +80,7 @@ def _doctor_check(name: str, says: str, fault: str | None) -> DoctorCheck:
 
 async def _play(adapter: Rehearsable, situation: Situation, says: str, environ: Mapping[str, str]) -> DoctorCheck:
     if (config := adapter.rehearse(situation)) is None:
-        return DoctorCheck(situation, "warn", f"not shown that it {says}; `rehearse` has nothing for it")
+        return DoctorCheck(situation, "warn", f"not tested whether it {says}; `rehearse` has no case for it")
     return _doctor_check(situation, says, await _try(adapter, config, situation, environ, (_QUESTION,)))
 
 
@@ -109,7 +109,7 @@ async def _try(
     except BackendError as error:
         return _of_error(error, situation)
     except TimeoutError:
-        return f"it did not end within {SECONDS:g} s"
+        return f"it didn't end within {SECONDS:g} s"
     except Exception as error:  # noqa: BLE001 - code of others is tried
         return f"{type(error).__name__} instead of a BackendError: {error}"
     return _of_parts(parts, situation)
@@ -125,7 +125,7 @@ async def _goes_on(backend: Backend, request: ModelRequest, parts: list[Part]) -
     calls = tuple(part.call for part in parts if isinstance(part, ToolCallPart))
     further = (AssistantMessage("", calls), ToolResultMessage(calls[0].id, calls[0].name, "The answer to it."))
     last = (await _reply(backend, replace(request, messages=(*request.messages, *further))))[-1:]
-    return None if last and isinstance(last[0], StopPart) else "with the result of its call it does not go on"
+    return None if last and isinstance(last[0], StopPart) else "it doesn't continue with the result of its call"
 
 
 async def _cancelled(stream: AsyncGenerator[Part]) -> str | None:
@@ -133,7 +133,7 @@ async def _cancelled(stream: AsyncGenerator[Part]) -> str | None:
         with anyio.move_on_after(1) as scope:
             async for _ in stream:
                 pass
-    return None if scope.cancelled_caught else "it ended by itself"
+    return None if scope.cancelled_caught else "it ended without being cancelled"
 
 
 def _of_error(error: BackendError, situation: Situation) -> str | None:
@@ -145,17 +145,17 @@ def _of_error(error: BackendError, situation: Situation) -> str | None:
 def _of_parts(parts: list[Part], situation: Situation) -> str | None:
     last = parts[-1] if parts else None
     if not isinstance(last, StopPart):
-        return "the last part is no StopPart"
+        return "the last part isn't a StopPart"
     if situation == "refuses":
         return None if last.reason == "refusal" else f"it stopped with {last.reason}"
     if situation == "calls":
         return _of_calls([part.call for part in parts if isinstance(part, ToolCallPart)], last)
     if situation != "answers":
-        return f"it stopped with {last.reason}, as after a reply"
+        return f"it stopped with {last.reason} as if it had replied"
     if last.reason != "end" or not "".join(part.text for part in parts if isinstance(part, TextPart)).strip():
         return f"no text, or it stopped with {last.reason}"
     counted = any(isinstance(part, UsagePart) and part.input_tokens and part.output_tokens for part in parts)
-    return None if counted else "no UsagePart says how many tokens it took and gave"
+    return None if counted else "no UsagePart has the numbers of input and output tokens"
 
 
 def _of_calls(calls: list[ToolCall], last: StopPart) -> str | None:
@@ -165,4 +165,4 @@ def _of_calls(calls: list[ToolCall], last: StopPart) -> str | None:
         arguments: object = json.loads(calls[0].arguments)
     except ValueError:
         arguments = None
-    return None if isinstance(arguments, dict) else "the arguments are no JSON object"
+    return None if isinstance(arguments, dict) else "the arguments aren't a JSON object"

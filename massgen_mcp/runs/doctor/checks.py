@@ -29,7 +29,7 @@ LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
-AGAIN = "`massgen doctor --rebuild` makes the list of runs again from their directories"
+AGAIN = "`massgen doctor --rebuild` rebuilds the list of runs from their directories"
 
 
 def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorCheck]:
@@ -56,9 +56,9 @@ def _guarded(name: str, look: Callable[[], list[DoctorCheck]], home: Home) -> li
     try:
         return look()
     except OSError as error:
-        return [DoctorCheck(name, "fail", f"cannot look: {error}", f"make {home.path} readable for this user")]
+        return [DoctorCheck(name, "fail", f"cannot look: {error}", f"make {home.path} readable for your user")]
     except MassgenError as error:
-        return [DoctorCheck(name, "fail", f"cannot look: {error}", "see the check of the run store")]
+        return [DoctorCheck(name, "fail", f"cannot look: {error}", "see the check of the run store above")]
 
 
 def _version(engine: Engine) -> list[DoctorCheck]:
@@ -69,7 +69,7 @@ def _version(engine: Engine) -> list[DoctorCheck]:
 def _packages() -> list[DoctorCheck]:
     wrong = wrong_versions()
     if not wrong:
-        return [DoctorCheck("packages", "ok", "those that massgen-mcp needs are here in versions that it works with")]
+        return [DoctorCheck("packages", "ok", "all required packages are installed in supported versions")]
     return [DoctorCheck("packages", "fail", str(one), "") for one in wrong]
 
 
@@ -81,14 +81,15 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
     checks = [DoctorCheck("keys", "ok", f"set: {', '.join(present)}")]
     if not present:
         first = " or ".join(keys_of_default_teams())
-        advice = f"set {first}, or have a model server, which needs none; docs/backends.md names other keys"
+        advice = f"set {first}, or start a local model server, which needs no key; docs/backends.md lists other keys"
         checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
     if blank:
-        message = f"{', '.join(blank)}: blanks around the value"
-        checks.append(DoctorCheck("keys", "warn", message, "remove them; they belong to no key"))
+        message = f"{', '.join(blank)}: the value has spaces around it"
+        checks.append(DoctorCheck("keys", "warn", message, "remove them; they match no key"))
     faults = {name: fault for name in present if (fault := key_fault(environ, name))}
     checks += [
-        DoctorCheck("keys", "fail", f"{name} holds no usable key: {fault}", REMEDY) for name, fault in faults.items()
+        DoctorCheck("keys", "fail", f"{name} doesn't contain a usable key: {fault}", REMEDY)
+        for name, fault in faults.items()
     ]
     return checks
 
@@ -99,17 +100,17 @@ def _check_price_list(home: Home) -> list[DoctorCheck]:
         return [DoctorCheck("price list", "fail", "genai-prices is not installed", "install massgen-mcp anew")]
     origin = "the installed list"
     if found.taken_in:
-        origin = "the list that you took in"
+        origin = "the list that you loaded"
     message = f"{origin} is {found.days:.0f} days old"
     if not found.is_old:
         return [DoctorCheck("price list", "ok", message)]
-    advice = f"massgen prices --from {NEWEST_LIST}, or upgrade the package genai-prices"
-    return [DoctorCheck("price list", "warn", f"{message}: newer models have no known price", advice)]
+    advice = f"run `massgen prices --from {NEWEST_LIST}`, or upgrade the package genai-prices"
+    return [DoctorCheck("price list", "warn", f"{message}: it has no prices for newer models", advice)]
 
 
 def _state_directory(home: Home) -> list[DoctorCheck]:
     if not home.path.exists():
-        return [DoctorCheck("state directory", "ok", f"{home.path} does not exist yet; the first run makes it")]
+        return [DoctorCheck("state directory", "ok", f"{home.path} doesn't exist yet; the first run creates it")]
     checks: list[DoctorCheck] = []
     for directory in (home.path, home.runs, home.runners):
         try:
@@ -117,14 +118,14 @@ def _state_directory(home: Home) -> list[DoctorCheck]:
         except FileNotFoundError:
             continue
         if not stat.S_ISDIR(found.st_mode):
-            advice = f"move it away, or set {HOME_VARIABLE} to another directory"
+            advice = f"move it, or set {HOME_VARIABLE} to another directory"
             checks.append(DoctorCheck("state directory", "fail", f"{directory} is not a directory", advice))
         elif found.st_uid != os.geteuid():
-            advice = f"chown -R {os.geteuid()} {home.path}, or set {HOME_VARIABLE} to a directory of your own"
+            advice = f"run `chown -R {os.geteuid()} {home.path}`, or set {HOME_VARIABLE} to a directory that you own"
             checks.append(DoctorCheck("state directory", "fail", f"{directory} belongs to user {found.st_uid}", advice))
         elif found.st_mode & 0o077:
             checks.append(
-                DoctorCheck("state directory", "warn", f"other users may enter {directory}", f"chmod 700 {directory}")
+                DoctorCheck("state directory", "warn", f"other users can access {directory}", f"chmod 700 {directory}")
             )
     return checks or [DoctorCheck("state directory", "ok", str(home.path))]
 
@@ -145,9 +146,9 @@ def _writable(home: Home) -> list[DoctorCheck]:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            advice = f"make room or fix the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
+            advice = f"free some space, fix the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
             checks.append(DoctorCheck("writable", "fail", f"cannot write in {nearest}: {error.strerror}", advice))
-    return checks or [DoctorCheck("writable", "ok", "files can be written and synced")]
+    return checks or [DoctorCheck("writable", "ok", "massgen can write and sync files")]
 
 
 def _free_space(home: Home) -> list[DoctorCheck]:
@@ -158,7 +159,9 @@ def _free_space(home: Home) -> list[DoctorCheck]:
     advice = "free some space; `massgen prune` removes old runs"
     if inodes.f_files and inodes.f_favail < LOW_INODES:
         return [
-            DoctorCheck("free space", "warn", f"{message}, but only {inodes.f_favail} files more can be made", advice)
+            DoctorCheck(
+                "free space", "warn", f"{message}, but it has room for only {inodes.f_favail} more files", advice
+            )
         ]
     if free < LOW_BYTES:
         return [DoctorCheck("free space", "fail" if free < LEAST_FREE_BYTES else "warn", message, advice)]
@@ -170,10 +173,13 @@ def _open_files() -> list[DoctorCheck]:
     if hard != resource.RLIM_INFINITY and hard < LOW_OPEN_FILES:
         return [
             DoctorCheck(
-                "open files", "warn", f"at most {hard} per process", f"ulimit -n {LOW_OPEN_FILES} before the server"
+                "open files",
+                "warn",
+                f"at most {hard} open files per process",
+                f"run `ulimit -n {LOW_OPEN_FILES}` before you start the server",
             )
         ]
-    raised = f"; a runner raises that to {hard}" if soft < hard else ""
+    raised = f"; massgen's background process raises that to {hard}" if soft < hard else ""
     return [DoctorCheck("open files", "ok", f"{soft} per process{raised}")]
 
 
@@ -187,9 +193,7 @@ def _store(engine: Engine) -> list[DoctorCheck]:
     if problem is None:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
-            return [
-                DoctorCheck("run store", "fail", f"the list of runs was lost: {len(kept)} runs are in no list", AGAIN)
-            ]
+            return [DoctorCheck("run store", "fail", f"the list of runs was lost: it misses {len(kept)} runs", AGAIN)]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
@@ -200,7 +204,9 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
     rows = engine.store.index.list_work()
     checks: list[DoctorCheck] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted" and row.kept != "moved"]:
-        advice = "with the keys it was started with `massgen resume ID` goes on; `massgen cancel ID` ends it"
+        advice = (
+            "continue it with `massgen resume ID` and the keys it was started with, or end it with `massgen cancel ID`"
+        )
         checks.append(DoctorCheck("runs", "warn", f"interrupted: {_run_list(interrupted)}", advice))
     now = time.time()
     long = [row.run_id for row in rows if row.state == "running" and row.started < now - LONG_RUN_SECONDS]
@@ -209,13 +215,13 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
             DoctorCheck(
                 "runs",
                 "warn",
-                f"running for more than a day: {_run_list(long)}",
-                "look at `massgen status ID`, or cancel it",
+                f"these runs have been running for more than a day: {_run_list(long)}",
+                "check it with `massgen status ID`, or cancel it",
             )
         )
     missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
     if missing:
-        advice = "nothing brings their files back; they are dropped when they expire"
+        advice = "their files are lost; massgen removes these runs when they expire"
         checks.append(DoctorCheck("runs", "warn", f"without a directory: {_run_list(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
@@ -237,9 +243,9 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "`massgen wait ID` on one of them, with the keys they were started with, starts a runner"
+        advice = "run `massgen wait ID` for one of them, with the keys they were started with"
         checks.append(DoctorCheck(name, "warn", message, advice))
-    return checks or [DoctorCheck("runner", "ok", "none is needed now")]
+    return checks or [DoctorCheck("runner", "ok", "none needed")]
 
 
 def _run_list(runs: list[str]) -> str:

@@ -26,7 +26,7 @@ def sandbox_names(choices: Iterable[SandboxChoice]) -> str:
 def _level_name(choice: SandboxChoice) -> str:
     if choice.level is None:
         return f"none: {choice.why}"
-    return f"{choice.level}, with the programs of an image" if choice.image else choice.level
+    return f"{choice.level}, with programs from an image" if choice.image else choice.level
 
 
 async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
@@ -36,15 +36,17 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
-    lines = [f"This run is refused: {describe_missing_sandbox(choice)}." for choice in choices if choice.level is None]
+    lines = [
+        f"massgen refuses this run: {describe_missing_sandbox(choice)}." for choice in choices if choice.level is None
+    ]
     if there:
-        lines.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
+        lines.append(f"Agents run commands in this sandbox: {_with_what_is_broken(there)}.")
     if config.orchestrator.checks:
         checking = await sandbox_of_checks(config, environ)
         where = (
-            f"run in the sandbox {_with_what_is_broken([checking])}"
+            f"commands run in the sandbox {_with_what_is_broken([checking])}"
             if checking.level
-            else f"cannot run, so this run is refused: {checking.why}"
+            else f"agents' commands can't run, so massgen refuses this run: {checking.why}"
         )
         lines.append(f"Checks {where}.")
     servers = server_places(config, await sandboxes_of_servers(config, environ))
@@ -63,14 +65,16 @@ async def sandbox_checks() -> list[DoctorCheck]:
     reports = await survey(None)
     if not any(report.holds for report in reports):
         missing = "; ".join(f"{report.level}: {report.why}" for report in reports)
-        summary = f"no sandbox holds here, so a config with commands or checks is refused ({missing})"
+        summary = f"no sandbox works here, so massgen refuses configs with commands or checks ({missing})"
         return [DoctorCheck("commands of agents", "warn", summary, f"{how_to_get_one()}.")]
     return [_check(report) for report in reports if report.outcomes or present(report.level) is None]
 
 
 def _check(report: LevelReport) -> DoctorCheck:
     if not report.holds:
-        return DoctorCheck("commands of agents", "ok", f"{report.level} does not hold, so it is not used: {report.why}")
+        return DoctorCheck(
+            "commands of agents", "ok", f"{report.level} isn't secure here, so massgen doesn't use it: {report.why}"
+        )
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     return DoctorCheck("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{noted}")

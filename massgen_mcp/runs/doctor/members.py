@@ -46,14 +46,14 @@ def _adapter(entry: EntryPoint) -> DoctorCheck:
         adapter = adapter_named(entry.name)
         stands = adapter.describe_state(os.environ) if isinstance(adapter, Diagnosable) else "installed"
     except Exception as error:  # noqa: BLE001 - code of others is asked
-        advice = f"install {where_from(entry)} anew, or remove it"
+        advice = f"reinstall {where_from(entry)}, or remove it"
         return DoctorCheck(f"Adapter {entry.name}", "warn", str(error)[:500], advice)
     return DoctorCheck(f"Adapter {entry.name}", "ok", f"{stands}; {where_from(entry)}")
 
 
 async def _clis(found: list[OwnCli], environ: Mapping[str, str]) -> list[DoctorCheck]:
     if not found:
-        message = "none installed; only agents of type claude_code or acp need one"
+        message = "none installed (only agents of type claude_code or acp need one)"
         return [DoctorCheck("Agent CLIs", "ok", message, agent_clis.HOW_TO_GET_IT)]
     return [await _cli(one, environ) for one in found]
 
@@ -62,16 +62,16 @@ async def _cli(one: OwnCli, environ: Mapping[str, str]) -> DoctorCheck:
     title, release = f"Agent CLI {one.name}", ""
     if one.name == CLAUDE_CODE:
         if (version := await _version_of(one.program, environ)) is None:
-            return DoctorCheck(title, "warn", f"{one.program} does not say its version", "install it anew")
+            return DoctorCheck(title, "warn", f"{one.program} doesn't report its version", "install it anew")
         release = f"; {version}"
     allowed = logins_allowed(environ)
-    own = f"; may be in the default team ({OWN_LOGINS_VARIABLE})" if allowed else ""
+    own = f"; allowed in the default team ({OWN_LOGINS_VARIABLE})" if allowed else ""
     return DoctorCheck(title, "ok", f"{one}{release} at {one.program}{own}", _advice(one, allowed=allowed))
 
 
 def _advice(one: OwnCli, *, allowed: bool) -> str:
     if one.ready:
-        return "" if allowed else f"{OWN_LOGINS_VARIABLE}=yes lets it be in the default team, with your own login"
+        return "" if allowed else f"set {OWN_LOGINS_VARIABLE}=yes to allow it in the default team, with your own login"
     if isinstance(one.config, ClaudeCodeBackendConfig) and not one.keys:
         return agent_clis.how_to_log_in(one.config)
     return ""
@@ -90,7 +90,7 @@ async def _version_of(path: str, environ: Mapping[str, str]) -> str | None:
 
 def _ag2() -> DoctorCheck:
     if ag2_agents.lack():
-        return DoctorCheck("AG2", "ok", "not installed; only agents of type ag2 need it", ag2_agents.EXTRA)
+        return DoctorCheck("AG2", "ok", "not installed (only agents of type ag2 need it)", ag2_agents.EXTRA)
     return DoctorCheck("AG2", "ok", importlib.metadata.version("ag2"))
 
 
@@ -99,10 +99,10 @@ def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Doc
     found = {server.type for server in servers}
     for server in local_places(environ):
         if server.named and server.type not in found:
-            message = f"{server.type} was set to {server.place}, where nothing answers with models that chat"
-            checks.append(DoctorCheck("model server", "warn", message, "start it, load a model, or unset its variable"))
+            message = f"{server.type} is set to {server.place}, where no server with chat models responds"
+            checks.append(DoctorCheck("model server", "warn", message, "start it, load a model, or unset the variable"))
     places = ", ".join(f"{server.type} at {server.place}" for server in local_places(environ))
-    return checks or [DoctorCheck("model server", "ok", f"none answers; looked for {places}")]
+    return checks or [DoctorCheck("model server", "ok", f"none responds; tried {places}")]
 
 
 def _team_check(servers: list[LocalServer], clis: list[OwnCli], environ: Mapping[str, str]) -> DoctorCheck:
@@ -123,7 +123,7 @@ def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     except MassgenError as error:
         return [DoctorCheck("config", "fail", f"{path} cannot be used", str(error))]
     missing = missing_keys(config, environ)
-    message = f"{path}, in place of the default team: {_agents(config)}"
+    message = f"{path}, instead of the default team: {_agents(config)}"
     return [DoctorCheck("config", "warn" if missing else "ok", message, f"set {', '.join(missing)}" if missing else "")]
 
 

@@ -120,8 +120,8 @@ def reusable_run(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRo
         return earlier
     raise MassgenError(
         "idempotency_conflict",
-        f"this idempotency_key was used for {'this' if same else 'another'} request, which is run {earlier.run_id}, "
-        f"{earlier.state}; take another key, or on_conflict=cancel_existing",
+        f"this idempotency_key belongs to {('this' if same else 'another')} request, run {earlier.run_id}, which "
+        f"is {earlier.state}; use another key, or on_conflict=cancel_existing",
     )
 
 
@@ -153,14 +153,14 @@ def check_alone(db: SqlConnection, run_id: str) -> None:
 def _session_busy(turn: RunRow) -> MassgenError:
     return MassgenError(
         "session_busy",
-        f"run {turn.run_id} of this session is {turn.state}; wait for its end, or cancel it",
+        f"run {turn.run_id} of this session is {turn.state}; wait until it ends, or cancel it",
     )
 
 
 def check_queue(db: SqlConnection, max_queued: int | None) -> None:
     if max_queued is not None and sql.count(db, "state = 'queued'") >= max_queued:
         raise MassgenError(
-            "queue_full", f"{max_queued} runs are waiting already, which is the limit; start it later, or cancel others"
+            "queue_full", f"the queue is full ({max_queued} runs); start this run later, or cancel others"
         )
 
 
@@ -182,9 +182,7 @@ def check_quota(db: SqlConnection, user: User | None, usd: float | None, *, rais
             (user.name, begun.timestamp(), raised.number if raised else 0),
         ).fetchone()
         if most_runs is not None and raised is None and runs >= most_runs:
-            raise MassgenError("quota_reached", f"{most_runs} runs were started this {span} (UTC), which is your quota")
+            raise MassgenError("quota_reached", f"you have used your quota of {most_runs} runs this {span} (UTC)")
         if most_usd is not None and (usd is None or usd > most_usd - spent):
-            left = f"{max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD are left this {span} (UTC)"
-            raise MassgenError(
-                "quota_reached", f"{left}, budgets of runs that go on included; give a max_usd within it"
-            )
+            left = f"you have {max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD left this {span} (UTC)"
+            raise MassgenError("quota_reached", f"{left}, after the budgets of active runs; pass a smaller max_usd")

@@ -35,7 +35,7 @@ class TakenOver(MassgenError):
     """Another process has taken the run: further events of this one don't count."""
 
     def __init__(self, run_id: str) -> None:
-        super().__init__("store_unavailable", f"another worker has taken over {run_id}")
+        super().__init__("store_unavailable", f"another process has taken over {run_id}")
 
 
 SEAL_BYTES = 18

@@ -155,7 +155,7 @@ class RunFiles:
         try:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
-                raise MassgenError("run_damaged", "the run's config.json is not what was written")
+                raise MassgenError("run_damaged", "the run's config.json was changed")
             if document.get("v", 0) > REQUEST_VERSION or document.keys() - REQUEST_KEYS:
                 raise JournalNewer("the run's config.json")
             yield document
@@ -321,7 +321,7 @@ class FileStore:
             place.rename(target)
             sync_directory(target.parent)
         except OSError as error:
-            raise storage_error(f"cannot take in run {entry.run_id}", error) from error
+            raise storage_error(f"cannot import run {entry.run_id}", error) from error
 
     def moving(self) -> AbstractContextManager[None]:
         """Held while a run is moved out of the store or into it, by one process of all. Raises `MassgenError`

@@ -28,7 +28,9 @@ class RunMoves(StorePart):
             going_on = [row for row in list_family(db, self._scope.get_row(db, run_id)) if row.state in sql.BUSY]
             for row in going_on:
                 if row.foreground and row.state == "running":
-                    message = f"a process of massgen or Python executes run {row.run_id}; end that one first"
+                    message = (
+                        f"another process (massgen or Python) is executing run {row.run_id}; end that process first"
+                    )
                     raise MassgenError("invalid_action", message)
             if not self._scope.get_row(db, run_id).moved:
                 self._scope.note(db, self._scope.get_row(db, run_id), "export")

@@ -268,8 +268,8 @@ class FrozenRequest:
     def depth_reached(self) -> str:
         """Why no run may be started inside this one, in words for a model."""
         return (
-            f"Not started: this run is nested {self.depth} deep, and that is as deep as runs may be nested here "
-            "(max_depth). Work it out yourself."
+            f"Not started: this run is at nesting level {self.depth}, the maximum here (max_depth). Work it out "
+            "yourself."
         )
 
 
@@ -280,4 +280,4 @@ def new_run_id() -> str:
 
 def unknown_run(run_id: str) -> MassgenError:
     """For an id that the store does not know: it may have been deleted, or never was."""
-    return MassgenError("unknown_run", f"there is no run {run_id[:80]!r}; list_runs shows the known ones")
+    return MassgenError("unknown_run", f"there is no run {run_id[:80]!r}; list_runs shows all runs")

@@ -45,7 +45,7 @@ class Webhooks:
         """Raises `MassgenError` invalid_arguments."""
         urls, secret = tuple(environ.get(WEBHOOKS_VARIABLE, "").split()), environ.get(WEBHOOK_SECRET_VARIABLE, "")
         if not all(map(is_safe_url, urls)):
-            raise MassgenError("invalid_arguments", f"{WEBHOOKS_VARIABLE}: expected https:// URLs, without a query")
+            raise MassgenError("invalid_arguments", f"{WEBHOOKS_VARIABLE}: expected https:// URLs without a query")
         if urls and len(secret) < LEAST_SECRET:
             message = f"{WEBHOOKS_VARIABLE} needs {WEBHOOK_SECRET_VARIABLE}, of at least {LEAST_SECRET} characters"
             raise MassgenError("invalid_arguments", message)
@@ -141,7 +141,7 @@ async def _notified(
         with anyio.fail_after(NOTIFY_SECONDS):
             code = await process.wait()
     except TimeoutError:
-        return f"notify: {command[0]} was ended, because it took longer than {NOTIFY_SECONDS:g} seconds"
+        return f"notify: {command[0]} was stopped after {NOTIFY_SECONDS:g} seconds"
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):

@@ -77,7 +77,7 @@ class AnswerGallery:
                 changes = self._copies.changes(agent)
             except (GitFailed, OSError) as failed:  # the answer stands, with no files, and says why
                 why = failed.strerror if isinstance(failed, OSError) else failed
-                changes = Changes(tree=self._copies.base.tree, notes=(f"the changes could not be taken: {why}",))
+                changes = Changes(tree=self._copies.base.tree, notes=(f"cannot read the changes: {why}",))
             changes = self._copies.write_patch(changes, directory / PATCH)
         if workspace is not None:
             self._take_snapshot(workspace, directory / "workspace", changes, with_patch=True)

@@ -35,7 +35,7 @@ from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
 from massgen_mcp.workspace.directory import Workspace
 
-NO_LIST = "Not started: this run is in no list, so no run can be started inside it. Work it out yourself."
+NO_LIST = "Not started: this run isn't in the list of runs, so it can't start nested runs. Work it out yourself."
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ class Load:
         for call in team.values():
             limit = min(call.concurrency, self.limits.get(call.destination, 1 << 30))
             if self.calls[call.destination] >= AHEAD * limit:
-                return f"calls of other runs fill the limit ({limit} at once) of {call.destination.address}"
+                return (
+                    f"calls of other runs use the whole limit of {limit} parallel calls at {call.destination.address}"
+                )
         return None
 
 

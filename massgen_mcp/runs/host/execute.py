@@ -480,7 +480,7 @@ async def abort_run(directory: RunFiles, reason: FailureReason, message: str, en
     except JournalNewer:
         raise
     except Exception as further:  # noqa: BLE001 - what broke the run may break its fold, too; whoever runs it goes on
-        logger.warning("the journal of a broken run cannot be written: %s", further)
+        logger.warning("cannot write the journal of a failed run: %s", further)
     if state.end is None:
         state.end_with(RunFailed(reason=reason, message=message))
     return state

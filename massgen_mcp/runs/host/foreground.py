@@ -46,7 +46,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
     as `with_earlier_changes`.
     """
     if not request.given.listed and (outer := enclosing_run(request.team.environ)):
-        raise MassgenError("nesting_refused", f"inside run {outer} only runs are started that are in the list of runs")
+        raise MassgenError("nesting_refused", f"nested runs of {outer} must be in the list of runs")
     with ExitStack() as cleanup:
         project = request.given.project or cleanup.enter_context(temporary_project())
         _require_utf8(project)
@@ -58,7 +58,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
                 kept = request.given.changes_of is not None or enclosing_run(request.team.environ)
                 if error.code == "session_busy" or kept:
                     raise
-                note = f"this run is in no list: {error}"
+                note = f"this run isn't in the list of runs: {error}"
         run = run or _unlisted(request, project, note)
         yield cleanup.enter_context(run.reported())
 
@@ -70,8 +70,8 @@ def _require_utf8(project: Path) -> None:
     except UnicodeEncodeError:
         raise MassgenError(
             "unsafe_path",
-            f"{show_name(str(project))}: the path is not UTF-8, so no record could name it; work in another directory, "
-            "or keep no files (--no-logs)",
+            f"{show_name(str(project))}: the path isn't valid UTF-8, so massgen can't record it; work in another "
+            "directory, or pass --no-logs",
         ) from None
 
 
@@ -93,7 +93,7 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         cleanup.callback(engine.close)
         held = cleanup.enter_context(engine.liveness.hold_foreground(directory))
         if not held or not engine.store.queue.take_foreground(row.run_id, identity(config, environ, home)):
-            raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
+            raise MassgenError("invalid_action", f"another process has just taken over run {row.run_id}")
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
@@ -167,7 +167,7 @@ def _enter_run(queue: RunQueue, run: NewRun, directory: RunFiles, *, begins_sess
 
 def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
     if request.given.changes_of is not None:
-        raise MassgenError("invalid_arguments", "changes_of needs a session whose runs are kept")
+        raise MassgenError("invalid_arguments", "changes_of needs a session with saved runs")
     records = _records(request, project)
     directory = _new_directory(request, project, records, frozen_request(request, None, request.team.environ))
     temporary = None if request.given.listed else project

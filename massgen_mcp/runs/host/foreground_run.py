@@ -213,7 +213,7 @@ class ForegroundRun:
             if row.admitted or row.state in TERMINAL_STATES:
                 return
             if around.state in TERMINAL_STATES:
-                message = f"run {outer}, inside which it was started, is {around.state}"
+                message = f"its parent run {outer} is {around.state}"
                 await self.note_end(await abort_run(self.directory, "budget", message, self.environ))
                 return
             await anyio.sleep(ADMISSION_INTERVAL)
@@ -281,7 +281,7 @@ class _OwnProcess:
         raise error
 
     async def release(self) -> None:
-        raise MassgenError("invalid_action", f"run {self.run_id} was moved to another store while it was executed here")
+        raise MassgenError("invalid_action", f"run {self.run_id} was moved to another store while it was running here")
 
     async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
         raise error

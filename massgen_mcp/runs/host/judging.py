@@ -28,7 +28,7 @@ from massgen_mcp.sandbox.specification import MIB
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
-NO_COPIES = "agents have no copies of the context paths, so there is nothing to check"
+NO_COPIES = "there is nothing to check, since agents have no copies of the context paths"
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ class RunExecutor:
         """
         run_id, files = host.run_id, await host.open_files()
         if host.resumes > MAX_RESUMES:
-            message = f"{host.resumes} runners were lost with this run"
+            message = f"this run stopped {host.resumes} background processes unexpectedly"
             return ExecutedRun(await abort_run(files, "runner_lost", message, self._environ))
         execution = self._executions[run_id] = _Execution(run_id, host, self)
         context = RunContext(self._environ, execution, self._limiters, self._nested_host(run_id))
@@ -275,7 +275,7 @@ class RunExecutor:
         except MassgenError as error:
             if error.code != "unknown_run":
                 raise
-            logger.warning("run %s has ended, and the store does not know it any more", run_id)
+            logger.warning("run %s has ended, but the run store no longer has it", run_id)
         self.notify(run_id)
 
     async def report(self, row: RunRow, directory: RunFiles, snapshot: RunState) -> None:
@@ -285,7 +285,7 @@ class RunExecutor:
         await anyio.to_thread.run_sync(self.write_report, row.run_id, directory, snapshot, limiter=self._reports)
         if row.parent is None:
             for fault in await self._tell_end(row.run_id, snapshot):
-                logger.warning("run %s has ended, and not everybody was told: %s", row.run_id, fault)
+                logger.warning("run %s has ended, but some subscribers weren't notified: %s", row.run_id, fault)
 
     async def _tell_end(self, run_id: str, snapshot: RunState) -> list[str]:
         """The user's own program, and the servers of the operator. Returns what went wrong."""

@@ -75,7 +75,7 @@ class Runner:
         """Execute runs until there has been nothing to do for the idle time. `woken` returns when we were woken."""
         lost = await anyio.to_thread.run_sync(self._store.leases.interrupt, self._fingerprint)
         if lost:
-            logger.warning("going on with the runs of a lost runner: %s", ", ".join(lost))
+            logger.warning("continuing runs of a background process that stopped: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear, woken)
             tasks.start_soon(prune_regularly, self._engine)
@@ -234,7 +234,7 @@ class _ClaimedRun:
         await self._runner.end(self._row, self._directory, ended.snapshot)
 
     async def park(self, error: JournalNewer) -> None:
-        logger.warning("run %s is left as it is: %s", self.run_id, error)
+        logger.warning("skipping run %s: %s", self.run_id, error)
         await self._runner.park(self.run_id)
 
     async def release(self) -> None:

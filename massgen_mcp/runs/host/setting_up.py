@@ -80,7 +80,7 @@ def failed_setup(finished: SetupFinished | None) -> str:
     """Why checks say nothing; empty if they may."""
     if finished is None or finished.outcome.result == "passed":
         return ""
-    return f"the setup `{finished.outcome.command}` did not succeed ({finished.outcome.how}), so nothing was checked"
+    return f"the setup `{finished.outcome.command}` failed ({finished.outcome.how}), so massgen checked nothing"
 
 
 def hand_on_setup(run: RunFiles, home: Path) -> None:
@@ -183,7 +183,9 @@ def _installed(
         try:
             found = copies.kept.found_in_setup(copies.base)
         except (GitFailed, TooLarge) as error:
-            outcome = outcome.model_copy(update={"result": "failed", "how": f"what it made cannot be used: {error}"})
+            outcome = outcome.model_copy(
+                update={"result": "failed", "how": f"cannot use the files that it created: {error}"}
+            )
     places = (run.workspace_of(public_agent_name(place)) for place in range(len(config.agents)))
     workspaces = [place for place in places if place.exists()]
     base = copies.kept.install(copies.base, found, workspaces, copied=copied)
@@ -200,8 +202,8 @@ def _installed(
 # says nothing, and what helps. What comes of it is kept, and a run that begins soon after does not run it again.
 
 
-NO_SANDBOX_CURE = "`massgen doctor` tells how to get a sandbox"
-UNFINISHED_CURE = "it goes on in the run, before a model is asked"
+NO_SANDBOX_CURE = "`massgen doctor` shows how to set up a sandbox"
+UNFINISHED_CURE = "it continues in the run, before massgen asks a model"
 STALE_SECONDS = 86_400.0
 """What a trial that was killed left behind is removed after so long."""
 
@@ -246,7 +248,7 @@ async def _judge(run: RunFiles, config: Config, environ: Mapping[str, str]) -> F
     try:
         copies, tools = await anyio.to_thread.run_sync(_prepared, run, config, environ)
     except (GitFailed, OSError) as error:
-        return TriedCheck("", "void", f"the files cannot be read: {error}")
+        return TriedCheck("", "void", f"cannot read the files: {error}")
     copies, set_up = await set_up_copies(run, config, environ, copies, tools)
     judging = await prepare_judging(run, config, environ, copies, tools, failed_setup(set_up))
     if judging.judge is not None:

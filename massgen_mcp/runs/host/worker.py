@@ -255,7 +255,7 @@ class Worker:
                 logger.warning("%s", error)
                 continue
             if lost:
-                logger.warning("going on with lost runs: %s", ", ".join(lost))
+                logger.warning("continuing lost runs: %s", ", ".join(lost))
 
     async def _drop_lost_jobs(self, unheard: Collection[int], *, of_others: bool) -> set[int]:
         """Those of workers that are silent, and our own of which we hear nothing, for the second time: the reply to our
@@ -271,7 +271,7 @@ class Worker:
             lost += [job for job in idle if job.id in unheard]
         if lost:
             run_ids = await anyio.to_thread.run_sync(self._store.jobs.replace_jobs, [job.id for job in lost if job.id])
-            logger.warning("taken from workers that were lost: %s", ", ".join(run_ids))
+            logger.warning("taken over from lost workers: %s", ", ".join(run_ids))
         return now
 
 
@@ -303,7 +303,7 @@ class _TakenRun:
         await self._worker.end(self, ended)
 
     async def park(self, error: JournalNewer) -> None:
-        logger.warning("run %s is left as it is: %s", self.run_id, error)
+        logger.warning("skipping run %s: %s", self.run_id, error)
         await self._worker.park(self.run_id)
 
     async def release(self) -> None:

@@ -19,8 +19,8 @@ from massgen_mcp.sandbox import WORKSPACE, VisiblePath
 from massgen_mcp.workspace.snapshot import remove_tree
 
 NO_COPY = (
-    "{path} cannot be copied, so agents could change nothing there: {why}. No model was asked. Remove the cause, name "
-    "another directory, or give this one with permission: read"
+    "cannot copy {path}, so agents couldn't change anything there: {why}. No model was asked. Fix that, name "
+    "another directory, or set permission: read for this one"
 )
 MAX_LISTED = 200
 """Changed files that an event names one by one."""
@@ -193,7 +193,7 @@ def _base_event(base: Base | None, refused: Sequence[Refused], earlier: EarlierC
         CopiedDirectory(name=one.name, path=one.path, writable=one.writable, files=one.files, notes=one.notes)
         for one in (base.directories if base is not None else ())
     ]
-    sentences = [f"context/{one.name} can only be read: {one.why}" for one in refused]
+    sentences = [f"context/{one.name} is read-only: {one.why}" for one in refused]
     begins = earlier and base and BegunWith(run_id=earlier.run_id, agent=earlier.agent, files=earlier.files)
     tree = base and base.tree
     return BaseTaken(tree=tree, directories=tuple(directories), refused=tuple(sentences), begins_with=begins)

@@ -54,7 +54,7 @@ class Application:
     def note(self) -> str | None:
         """What was found half-done, and what became of it, and what others have changed meanwhile, in words."""
         changed = (
-            f"Others changed files while they were replaced; theirs lie in {_paths_text(self.kept)}."
+            f"Other programs changed files during the apply; their versions are in {_paths_text(self.kept)}."
             if self.kept
             else ""
         )
@@ -84,22 +84,24 @@ def _list_refused(refused: Sequence[Obstacle]) -> list[dict[str, str]]:
 def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
     """What was found half-done, and what became of it; None if nothing was."""
     notes = [
-        f"An earlier apply could not be settled: {preview(why, 2 * PATH_CHARACTERS)}."
+        f"massgen couldn't finish or undo an earlier apply: {preview(why, 2 * PATH_CHARACTERS)}."
         for why in unsettled[:MAX_SETTLED]
     ]
     if len(unsettled) > MAX_SETTLED:
         notes.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
     for one in settled[:MAX_SETTLED]:
-        what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
+        what = "was complete; massgen has cleaned up" if one.happened else "was incomplete; massgen has undone it"
         if one.lost:
-            what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
-        notes.append(f"An earlier apply of {one.intent.facts['run_id']} was cut off: it {what}.")
+            what = "can't be undone, because its backup files have moved; the next apply tries again"
+        notes.append(f"An earlier apply of {one.intent.facts['run_id']} was interrupted: it {what}.")
         if one.lost:
-            notes.append(f"These are not as they were before: {_paths_text(one.lost)}; {one.file} says what each held.")
+            notes.append(
+                f"These files differ from before: {_paths_text(one.lost)}; {one.file} has their earlier contents."
+            )
         if one.kept:
-            notes.append(f"These were changed since and stay as they are: {_paths_text(one.kept)}.")
+            notes.append(f"These files have changed since, so massgen leaves them alone: {_paths_text(one.kept)}.")
     if len(settled) > MAX_SETTLED:
-        notes.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
+        notes.append(f"{len(settled) - MAX_SETTLED} more were interrupted, with the same result.")
     return " ".join(notes) or None
 
 

@@ -84,9 +84,9 @@ class RunPatch:
                 with file.open("rb") as patch:
                     return patch.read(most_bytes), size
         except GitFailed as error:
-            raise MassgenError("store_unavailable", f"the changes cannot be shown: {error}") from error
+            raise MassgenError("store_unavailable", f"cannot show the changes: {error}") from error
         except OSError as error:
-            raise storage_error("the changes cannot be shown", error) from error
+            raise storage_error("cannot show the changes", error) from error
 
     def texts(self, planned: Application) -> list[ChangedText]:
         """What an application changes, without files that are no text, and those for which no room is left. Raises
@@ -137,17 +137,20 @@ def apply_run(
     `apply_patch`.
     """
     if not view.ended:
-        raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
+        raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait until it ends")
     run = view.snapshot
     if agent is None and not undo and run.work_done.undecided:
         raise MassgenError("invalid_action", f"{run.work_done.undecided}; nothing was applied")
     changes = run.best_changes if agent is None else run.agents[find_agent(run.agents, agent)].latest_changes
     made = RunPatch.of(view.row.run_id, view.directory, changes)
     if made is None:
-        nothing = f"run {view.row.run_id} has changed no files of yours"
-        raise MassgenError("invalid_action", nothing if agent is None else f"{agent} has changed no files of yours")
+        nothing = f"run {view.row.run_id} has changed none of your files"
+        raise MassgenError("invalid_action", nothing if agent is None else f"{agent} has changed none of your files")
     if command := patch_command(run, changes, view.directory.path):
-        message = "the run was given the changed directory without permission write, so apply leaves it alone; by hand:"
+        message = (
+            "the run had no write permission for the changed directory, so massgen doesn't apply the changes; "
+            "apply them by hand:"
+        )
         raise MassgenError("invalid_action", f"{message} {command}")
     made = replace(made, patch=replace(made.patch, places=_placed(made.patch.places, directory)))
     if undo:
@@ -164,9 +167,9 @@ def apply_run(
 def _placed(places: Sequence[BaseDirectory], directory: Path | None) -> tuple[BaseDirectory, ...]:
     """The directories of a run, where they are on this machine."""
     if directory is not None and len(places) > 1:
-        raise MassgenError("invalid_arguments", "this run has several directories; --directory stands for a single one")
+        raise MassgenError("invalid_arguments", "this run has several directories, but --directory replaces only one")
     if directory is None and (away := [one.path for one in places if is_address(one.path)]):
-        raise MassgenError("invalid_arguments", f"name your clone of {away[0]} with --directory DIR")
+        raise MassgenError("invalid_arguments", f"pass your clone of {away[0]} with --directory DIR")
     if directory is None:
         return tuple(places)
     return tuple(one.model_copy(update={"path": str(directory.resolve())}) for one in places)
@@ -182,10 +185,10 @@ def with_checks(application: Application, made: RunPatch, run: RunState) -> Appl
     if not state:
         return application
     if left is None and (best is None or theirs != best.tree):
-        state = "Checks did not run on exactly these changes: the final checks are for the winner's files"
+        state = "The checks did not run on exactly these changes, only on the winner's files"
     elif application.left_out:
         author = "the winner" if left is None else "the agent"
-        state = f"Checks did not run on exactly these changes, but on all that {author} changed. {state}"
+        state = f"The checks did not run on exactly these changes, only on all changes of {author}. {state}"
     return replace(application, checks=state)
 
 
@@ -226,7 +229,7 @@ def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
         if not records and kept.exist:  # an undo that had to be finished first, or the same command once more
             return Application("unchanged", settled=earlier[0], unsettled=earlier[1])
         if not records:
-            raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
+            raise MassgenError("invalid_action", "none of this run's changes are applied to your working tree")
         last = records[-1]
         back = replace(made.patch, base=TreeId(last.after), theirs=TreeId(last.before))
         found, parts = plan(made.changes.repository, back, everything=True, permissions=last.permissions)
@@ -335,7 +338,7 @@ def _locked(home: Home) -> Generator[None]:
     _intents(home).mkdir(mode=0o700, exist_ok=True)
     lock = acquire(home.path / "apply.lock", patience=PATIENCE_SECONDS)
     if lock is None:
-        raise MassgenError("invalid_action", "another apply is going on; try again when it has ended")
+        raise MassgenError("invalid_action", "another apply is running; try again when it has finished")
     try:
         yield
     finally:

@@ -56,14 +56,14 @@ def _earlier_changes(whose: str, request: RunRequest, config: Config, view: RunV
         view.row.run_id, view.directory, run.best_changes if agent is None else run.agents[agent].latest_changes
     )
     if made is None:
-        raise MassgenError("invalid_arguments", f"{name} has changed no files of yours in {view.row.run_id}")
+        raise MassgenError("invalid_arguments", f"{name} has changed none of your files in {view.row.run_id}")
     repository, patch = made.changes.repository, made.patch
     with faults_as_errors():
         changes = repository.changes(patch.base, patch.theirs)
         _require_given({os.fsdecode(one.path.partition(b"/")[0]) for one in changes}, patch, config)
         if refused := conflicts(repository, patch):
             why = "; ".join(f"{path_text(os.fsencode(one.path))}: {one.reason}" for one in refused[:10])
-            raise MassgenError("invalid_arguments", f"what {name} changed in {made.run_id} fits no more: {why}")
+            raise MassgenError("invalid_arguments", f"{name}'s changes in {made.run_id} no longer apply: {why}")
         commented = "\n\n".join(_commented(repository, patch, request.question))
     place = str(made.changes.directory)
     return EarlierChanges(made.run_id, name, place, patch.theirs, len(changes), request.redactor.text(commented))
@@ -77,7 +77,7 @@ def _changed(views: Iterable[RunView]) -> RunView:
         made = (run.best_changes, *(one.latest_changes for one in run.agents.values()))
         if any(one is not None and one.count for one in made):
             return view
-    raise MassgenError("invalid_arguments", "no turn of this session that has ended has changed files of yours")
+    raise MassgenError("invalid_arguments", "no finished turn of this session has changed your files")
 
 
 def _require_given(names: set[str], patch: Patch, config: Config) -> None:
@@ -92,7 +92,9 @@ def _commented(repository: PrivateRepository, patch: Patch, question: str) -> It
     """What each line `FILE:LINE: TEXT` of the question means."""
     found = _COMMENT.findall(question)
     if len(found) > MAX_COMMENTS:
-        raise MassgenError("invalid_arguments", f"{len(found)} lines are commented on, at most {MAX_COMMENTS} may be")
+        raise MassgenError(
+            "invalid_arguments", f"you commented on {len(found)} lines; at most {MAX_COMMENTS} are allowed"
+        )
     if not found:
         return
     files = repository.files(patch.theirs)
@@ -103,7 +105,7 @@ def _commented(repository: PrivateRepository, patch: Patch, question: str) -> It
         if place is None:
             raise MassgenError(
                 "invalid_arguments",
-                f"{path[:200]}:{number}: there is no such file in these changes; indent a line that is no comment",
+                f"{path[:200]}:{number}: these changes don't include this file; indent the line if it isn't a comment",
             )
         lines = lines_of(repository.content(files[place]))
         if not 0 < int(number) <= len(lines):

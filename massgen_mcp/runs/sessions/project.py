@@ -17,8 +17,8 @@ LEFT_RUNS = PROJECT_FILES / "left_runs"
 BACKGROUND_RUNS = PROJECT_FILES / "background_runs"
 IGNORES = PROJECT_FILES / ".gitignore"
 IGNORED = """\
-# Written by massgen with its first run here: these hold your questions, the answers, and copies of files, which are
-# for nobody else. config.yaml, the team of this project, is yours to commit.
+# massgen wrote this file. The directories below contain your questions, answers and copies of your files, so
+# keep them private. You can commit config.yaml, the team of this project.
 /massgen_logs/
 /sessions/
 /chat_history
@@ -38,7 +38,8 @@ def own_place(project: Path, place: Path) -> Path:
         inside = False
     if not inside:
         raise MassgenError(
-            "unsafe_path", f"{path} leads out of {project} by a link, so nothing is written there; remove the link"
+            "unsafe_path",
+            f"{path} is a link that points outside {project}, so massgen writes nothing there; remove the link",
         )
     return path
 

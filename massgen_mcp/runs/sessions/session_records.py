@@ -85,7 +85,7 @@ class SessionRecords:
                     return cls(path)
         except OSError as error:
             raise MassgenError("store_unavailable", f"cannot create a session: {error.strerror}") from error
-        raise MassgenError("store_unavailable", f"cannot create a session: {stem} is taken a thousand times")
+        raise MassgenError("store_unavailable", f"cannot create a session: the name {stem} is taken too often")
 
     @property
     def session_id(self) -> str:
@@ -163,7 +163,7 @@ class SessionRecords:
             sync_directory(self.path)
             replace_file(self.path / "SESSION_SUMMARY.txt", _summary(self).encode("utf-8", "replace"))
         except OSError as error:
-            raise MassgenError("store_unavailable", f"cannot keep the turn: {error.strerror}") from error
+            raise MassgenError("store_unavailable", f"cannot save the turn: {error.strerror}") from error
         return turn
 
     def _directories(self) -> list[Path]:

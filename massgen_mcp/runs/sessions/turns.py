@@ -38,10 +38,10 @@ class SessionHistory:
     @property
     def _seen(self) -> str:
         count = len(self.turns)
-        lead = f"The team sees {count} earlier turn{'' if count == 1 else 's'} of this session" if count else ""
+        lead = f"The team reads {count} earlier turn{('' if count == 1 else 's')} of this session" if count else ""
         if self.left_out:
-            lead = lead or "The team sees no earlier turn of this session"
-            return f"{lead}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
+            lead = lead or "The team reads no earlier turn of this session"
+            return f"{lead}; {self.left_out} older or lost one{('' if self.left_out == 1 else 's')} not included. "
         return f"{lead}. " if lead else ""
 
 
@@ -50,7 +50,7 @@ def start_note(earlier: EarlierChanges | None) -> str:
     if earlier is None:
         return ""
     what = f"what {earlier.agent} changed in {earlier.run_id} ({counted(earlier.files, 'file')})"
-    return f"It begins with {what}; its patch will hold that, too. "
+    return f"It starts from {what}, which its patch will include. "
 
 
 class SessionTurns:
@@ -81,7 +81,7 @@ class SessionTurns:
             return SessionHistory(), frozenset()
         views = [self._glance(row) for row in self._rows(session_id, MAX_TURNS_RECALLED)]
         if views and views[-1].row.run_id == session_id and not views[-1].ended:
-            raise MassgenError("session_busy", f"run {session_id} goes on; wait for its end, or cancel it")
+            raise MassgenError("session_busy", f"run {session_id} is active; wait until it ends, or cancel it")
         over = [view for view in views if view.ended]
         first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
         turns = recall(chain(self._turns(over), _given_at_start(first)))

@@ -123,7 +123,7 @@ def _age(engine: Engine, now: ClockReadings) -> float:
                 raise
         else:
             return age
-    raise MassgenError("disk_full", "cannot prune: no room even to note what is deleted; free some space")
+    raise MassgenError("disk_full", "cannot prune: the disk is too full to record what to delete; free some space")
 
 
 _EXPIRING: dict[Expirable, tuple[Kept, tuple[Kept, ...], Kept]] = {
@@ -169,5 +169,5 @@ def expired_run(row: RunRow) -> MassgenError:
     how = f"{row.state} ({row.outcome})" if row.outcome else row.state
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(row.ended)) if row.ended else "some time ago"
     return MassgenError(
-        "expired", f"run {row.run_id} ended as {how} on {when}; its results were removed since. Start a new run"
+        "expired", f"run {row.run_id} ended as {how} on {when}; massgen has since removed its results. Start a new run"
     )

@@ -128,15 +128,15 @@ def unpack(file: Path, into: Path) -> Manifest:
         with _Bounded(file) as plain, tarfile.TarFile(fileobj=plain) as archive:
             archive.extractall(into, filter=_Filter(into))  # noqa: S202 - that is what the filter is for
             if plain.read(_AT_ONCE).strip(b"\0"):
-                raise _not_importable("something follows its end")
+                raise _not_importable("there is extra data after its end")
         if not (into / _SUMS).is_file():
-            raise _not_importable("it was cut short: its end is missing")
+            raise _not_importable("it is incomplete: its end is missing")
         if sorted((into / _SUMS).read_bytes().splitlines()) != sorted(b"".join(_sums(into)).splitlines()):
-            raise _not_importable("it was changed: its checksums are others")
+            raise _not_importable("it was changed: the checksums don't match")
         os.sync()
         return _manifest((into / _MANIFEST).read_bytes())
     except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, RecursionError, ValueError) as error:
-        raise _not_importable(f"it was cut short or changed ({str(error) or type(error).__name__})") from error
+        raise _not_importable(f"it is incomplete or was changed ({str(error) or type(error).__name__})") from error
     except OSError as error:
         if (fault := storage_fault(error)) is not None:
             raise fault from error
@@ -170,15 +170,15 @@ class _Filter:
         through = any("/".join((top, *parts[:depth])) in self._links for depth in range(1, len(parts) + 1))
         again = member.name in self._seen and not member.isdir()
         if through or again or not (own or (plain and within and _travels(place, link=member.issym()))):
-            raise _not_importable(f"{member.name[:80]!r} in it is no file of a run")
+            raise _not_importable(f"{member.name[:80]!r} in it isn't a file of a run")
         self._seen.add(member.name)
         if member.issym():
             self._links.add(member.name)
         self._bytes += member.size
         if self._bytes > MOST_BYTES or len(self._seen) > MOST_FILES or member.size > _IN_MEMORY.get(place, MOST_BYTES):
-            raise _not_importable(f"it holds more than {MOST_BYTES} bytes or {MOST_FILES} files, or too long records")
+            raise _not_importable(f"it has more than {MOST_BYTES} bytes or {MOST_FILES} files, or too long records")
         if shutil.disk_usage(self._into).free < member.size + _ROOM:
-            raise MassgenError("disk_full", "there is no room here for what the file holds; free some space")
+            raise MassgenError("disk_full", "there isn't enough space here for the file's contents; free some space")
         mode = member.mode & 0o777 | (0o500 if member.isdir() else 0o400)
         return member.replace(mode=mode, uid=None, gid=None, uname=None, gname=None, deep=False)  # pyright: ignore[reportArgumentType]
 
@@ -196,12 +196,12 @@ def _sums(into: Path) -> Iterator[bytes]:
 def _manifest(text: bytes) -> Manifest:
     try:
         if json.loads(text)["v"] != VERSION:
-            message = "the file was written by another massgen-mcp, whose format this one does not know; upgrade"
+            message = "a newer massgen-mcp wrote this file; upgrade massgen-mcp"
             raise MassgenError("journal_newer", message)
         return Manifest.model_validate_json(text)
     except (ValidationError, KeyError, TypeError) as error:
-        raise _not_importable("its manifest says what cannot be") from error
+        raise _not_importable("its manifest is contradictory") from error
 
 
 def _not_importable(why: str) -> MassgenError:
-    return MassgenError("invalid_arguments", f"this file cannot be imported: {why}")
+    return MassgenError("invalid_arguments", f"cannot import this file: {why}")

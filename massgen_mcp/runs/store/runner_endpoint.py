@@ -200,4 +200,4 @@ def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str], 
                 timeout=30,
             )
     except (OSError, subprocess.SubprocessError) as error:
-        raise MassgenError("store_unavailable", f"cannot start a runner: {error}") from error
+        raise MassgenError("store_unavailable", f"cannot start a background process: {error}") from error

@@ -156,7 +156,7 @@ class Gate:
         try:
             await guarded(scope, receive, seen)
         except TokensUnknowable:
-            refusal = PlainTextResponse("The authorization server does not answer", 503, {"Retry-After": "5"})
+            refusal = PlainTextResponse("The authorization server doesn't respond", 503, {"Retry-After": "5"})
             await refusal(scope, receive, send)
 
     def _misdirected(self, header: Callable[[str], list[str]]) -> Response | None:

@@ -78,13 +78,13 @@ class OAuthSettings:
             if url is not None and not is_safe_url(url):
                 raise MassgenError("invalid_arguments", f"{option}: expected an https:// URL, without a query")
         if self.people and self.subjects:
-            raise MassgenError("invalid_arguments", "--people says who may come; leave --oauth-subject out")
+            raise MassgenError("invalid_arguments", "--people lists the allowed users; leave --oauth-subject out")
         if not self.subjects and not self.people:
             raise MassgenError(
                 "invalid_arguments",
-                "--oauth-issuer needs --oauth-subject: whoever is let in acts as you, with your keys and files",
+                "--oauth-issuer needs --oauth-subject: name the user who may act as you, with your keys and files",
             )
-        needs = "--oauth-introspection-url" if self.introspection else "a client for which an --oauth-scope is wanted"
+        needs = "--oauth-introspection-url" if self.introspection else "a client that needs an --oauth-scope"
         if (self.introspection or (self.scopes and self.client)) and not (self.client and self.client[1]):
             raise MassgenError(
                 "invalid_arguments",
@@ -180,7 +180,7 @@ class _Signed:
                 if not known:
                     raise
         if not known:
-            raise TokensUnknowable("the issuer's keys could not be fetched a moment ago")
+            raise TokensUnknowable("the server couldn't fetch the issuer's keys just now")
         return None
 
     async def _fetch(self) -> None:
@@ -260,9 +260,9 @@ class SignIn:
         """
         right, state = _derived(secret, "state").encode(), query.get("state", "").encode()
         if not (secret and hmac.compare_digest(right, state)) or query.get("iss", self.issuer) != self.issuer:
-            raise SignInRefused("This sign-in was begun too long ago, or in another browser. Sign in again.")
+            raise SignInRefused("This sign-in has expired, or you started it in another browser. Sign in again.")
         if (error := query.get("error")) is not None:
-            denied = "did not let you in, or you stopped there" if error == "access_denied" else f"failed: {error[:80]}"
+            denied = "refused to sign you in, or you cancelled" if error == "access_denied" else f"failed: {error[:80]}"
             raise SignInRefused(f"{self.host} {denied}.")
         form = {
             "grant_type": "authorization_code",
@@ -276,17 +276,23 @@ class SignIn:
             client, fine = self._client if self._client[1] else None, (HTTP_OK, HTTP_REFUSED)
             reply = await _document(where, form=form, client=client, fine=fine)
         if not isinstance(token := reply.get("id_token"), str):
-            raise SignInRefused(f"{self.host} did not confirm this sign-in. Each can be used once: sign in again.")
+            raise SignInRefused(
+                f"{self.host} didn't confirm this sign-in. Each sign-in works only once: sign in again."
+            )
         if lacking := set(self.scopes) - set(str(reply.get("scope", " ".join(self.scopes))).split()):
-            raise SignInRefused(f"{self.host} does not let you use this server: it grants no {min(lacking)}.")
+            raise SignInRefused(
+                f"{self.host} doesn't let you use this server, since it doesn't grant you {min(lacking)}."
+            )
         if len(session := f"{secret}.{token}") > MAX_SESSION:
-            raise SignInRefused(f"What {self.host} says of you is too long for a cookie: it should name fewer groups.")
+            raise SignInRefused(
+                f"Your profile from {self.host} is too long for a cookie; ask its operator to list fewer groups."
+            )
         claims = await self._claims(session)
         if claims is None or int(claims["exp"]) + LEEWAY_SECONDS < time.time():
-            raise SignInRefused(f"What {self.host} said does not belong to this sign-in. Sign in again.")
+            raise SignInRefused(f"The reply from {self.host} belongs to another sign-in. Sign in again.")
         if await known.verify_token(session) is None:
             raise SignInRefused(
-                f"{self.host} knows you as “{claims['sub']}”, who may not use this server. Ask whoever operates it."
+                f"{self.host} knows you as “{claims['sub']}”, who may not use this server. Ask the server's operator."
             )
         return session
 
@@ -328,7 +334,7 @@ async def _published(issuer: str, name: str) -> str:
         where = document.get(name)
         if document.get("issuer") == issuer and isinstance(where, str) and is_safe_url(where):
             return where
-    raise TokensUnknowable(f"{issuer} does not say what its {name} is")
+    raise TokensUnknowable(f"{issuer} doesn't publish its {name}")
 
 
 async def _document(

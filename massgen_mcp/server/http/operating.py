@@ -29,7 +29,7 @@ class Operating:
         try:
             await anyio.to_thread.run_sync(partial(self._engine.store.index.list_recent, limit=1))
         except MassgenError:
-            return PlainTextResponse("the run store cannot be used", 503)
+            return PlainTextResponse("cannot use the run store", 503)
         return PlainTextResponse("ready")
 
     async def metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,22 +45,22 @@ class Operating:
                 most[labels] += whole
             waiting = [one.oldest for one in figures if one.state == "queued"]
             lines = [
-                "# HELP massgen_runs Runs by state, nested ones left out.",
+                "# HELP massgen_runs Runs by state, without nested runs.",
                 "# TYPE massgen_runs gauge",
                 *(f'massgen_runs{{state="{one.state}"}} {one.runs}' for one in figures),
-                "# HELP massgen_queue_age_seconds How long the run has waited that has waited longest.",
+                "# HELP massgen_queue_age_seconds Waiting time of the oldest queued run.",
                 "# TYPE massgen_queue_age_seconds gauge",
                 f"massgen_queue_age_seconds {time.time() - waiting[0] if waiting else 0:.3f}",
-                "# HELP massgen_usd What runs of a state have cost, or may cost while they go on.",
+                "# HELP massgen_usd Cost of runs by state; for active runs, the maximum cost.",
                 "# TYPE massgen_usd gauge",
                 *(f'massgen_usd{{state="{one.state}"}} {one.usd:.6f}' for one in figures),
-                "# HELP massgen_limit_held How much workers hold of a provider's limit that they share.",
+                "# HELP massgen_limit_held Used part of a provider's limit that workers share.",
                 "# TYPE massgen_limit_held gauge",
                 *(f"massgen_limit_held{of} {count}" for of, count in held.items()),
-                "# HELP massgen_limit_most How much there is of it.",
+                "# HELP massgen_limit_most Total of a provider's limit that workers share.",
                 "# TYPE massgen_limit_most gauge",
                 *(f"massgen_limit_most{of} {count}" for of, count in most.items()),
-                "# HELP massgen_http_replies_total Replies of this process by status.",
+                "# HELP massgen_http_replies_total Replies of this process by status code.",
                 "# TYPE massgen_http_replies_total counter",
                 *(f'massgen_http_replies_total{{status="{code}"}} {n}' for code, n in sorted(self.replies.items())),
             ]

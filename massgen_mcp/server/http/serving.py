@@ -90,8 +90,8 @@ async def serve_http(
     if token is None and not named:
         raise MassgenError(
             "invalid_arguments",
-            f"--host {settings.host}: others can reach it, so it needs a token of yours: --token-file FILE, the "
-            "variable MASSGEN_MCP_HTTP_TOKEN, or --oauth-issuer URL",
+            f"--host {settings.host}: others can reach this address, so the server needs a token: pass "
+            "--token-file FILE or --oauth-issuer URL, or set MASSGEN_MCP_HTTP_TOKEN",
         )
     with bound(address, settings.port) as listener:
         shown, hosts = names(address, listener.getsockname()[1], settings)
@@ -183,7 +183,7 @@ class _Full:
             loop.default_exception_handler(context)
         elif time.monotonic() >= self._logged_at + FULL_SECONDS:
             self._logged_at = time.monotonic()
-            logger.warning("connections wait until others end: no more files can be open here (%s)", error.strerror)
+            logger.warning("connections must wait: too many open files (%s)", error.strerror)
 
 
 def _address(host: str) -> str:
@@ -225,11 +225,11 @@ def _origins(hosts: Sequence[str], settings: HttpSettings) -> list[str]:
 def _greeting(address: str, shown: str, token: OwnToken | None, settings: HttpSettings) -> list[str]:
     lines = [f"http://{shown}{PATH}, bearer token in {token.source}"] if token else [f"http://{shown}{PATH}"]
     if settings.people:
-        lines.append("each of the named people has runs of his own")
+        lines.append("each named user has their own runs")
     if settings.oauth:
-        lines.append(f"tokens of {settings.oauth.issuer} for {settings.oauth.resource} are taken")
+        lines.append(f"accepting tokens from {settings.oauth.issuer} for {settings.oauth.resource}")
     if not ipaddress.ip_address(address).is_loopback:
-        lines.append(f"{settings.host} is open to others and not encrypted: put a proxy with TLS before it")
+        lines.append(f"{settings.host} is open to others without encryption: put a TLS proxy in front of it")
     return lines
 
 
@@ -240,8 +240,8 @@ def bound(address: str, port: int) -> socket.socket:
         listener.bind((address, port))
     except (OSError, OverflowError) as error:
         listener.close()
-        reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
+        reason = error.strerror if isinstance(error, OSError) else "the highest port is 65535"
         raise MassgenError(
-            "invalid_arguments", f"cannot listen on {address}:{port}: {reason}; without --port a free one is taken"
+            "invalid_arguments", f"cannot listen on {address}:{port}: {reason}; leave --port out to use a free port"
         ) from error
     return listener

@@ -19,7 +19,7 @@ from massgen_mcp.views.plain_text import preview
 
 MAX_PATCH_BYTES = 8 * 1024 * 1024
 """So much of a patch is read; the file itself has all of it."""
-NO_CHANGES = "No file is changed."
+NO_CHANGES = "No file was changed."
 
 
 class FileLine(ResultPart):
@@ -88,7 +88,7 @@ def files_of(changes: Changes | None, most: int | None) -> Files | None:
 def patch_text(view: RunView, changes: Changes | None) -> str:
     """The difference, as text. Raises `MassgenError` invalid_arguments where the run has no base, expired."""
     if changes is None:
-        message = "has no patch: context_paths named no directory that agents could have a copy of"
+        message = "has no patch, because context_paths named no directory that massgen could copy for agents"
         raise MassgenError("invalid_arguments", f"run {view.row.run_id} {message}")
     if changes.patch is None:
         return "\n".join([NO_CHANGES, *changes.notes])
@@ -96,10 +96,10 @@ def patch_text(view: RunView, changes: Changes | None) -> str:
         with (view.directory.path / changes.patch).open("rb") as file:
             data = file.read(MAX_PATCH_BYTES)
     except OSError as error:
-        raise MassgenError("expired", f"the patch of run {view.row.run_id} is no longer there") from error
+        raise MassgenError("expired", f"the patch of run {view.row.run_id} no longer exists") from error
     text = marked(data).decode(errors="replace")
     if changes.patch_bytes > len(data):
-        text += f"\n[cut here; the file {changes.patch} of the run directory has all {changes.patch_bytes:,} bytes]\n"
+        text += f"\n[cut here; the file {changes.patch} in the run's directory has all {changes.patch_bytes:,} bytes]\n"
     return text
 
 
@@ -114,12 +114,13 @@ class Ways:
 
     do_it: str = "Call again with dry_run=false to do it."
     out: str = (
-        "Merge by hand what get_result view=diff shows, remove what is in the way, or name only other files in `paths`."
+        "Merge the diff from get_result view=diff by hand, remove the files in the way, or apply only other "
+        "files with `paths`."
     )
     undo: str = "`massgen apply --undo {run_id}` takes them back."
 
 
-TOOL = Ways(undo="To take them back, call apply_result with undo=true and dry_run=false.")
+TOOL = Ways(undo="To undo this, call apply_result with undo=true and dry_run=false.")
 
 
 class RefusedFile(ResultPart):
@@ -226,12 +227,12 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "conflicts":
             return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:
-            return "Nothing but this branch was added to the repository. Look at the commit and test it, then merge it."
+            return "massgen only added this branch to the repository. Look at the commit and test it, then merge it."
         case "applied":
             return f"Look at the files and test them. {ways.undo.format(run_id=run_id)}"
         case "undone":
-            return "The files hold what they held before, with what was changed in them since."
+            return "The files are as before the apply, except for changes made since."
         case "unchanged" if application.left_out:
-            return "Nothing was changed: look at what is left out."
+            return "Nothing was changed; see the files left out."
         case "unchanged":
-            return "Nothing to do: the directories have these changes already."
+            return "Nothing to do: the directories already have these changes."

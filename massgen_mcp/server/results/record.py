@@ -83,15 +83,15 @@ class CheckLine(ResultPart):
         return listed(
             f"check of {whose}: {self.result}: {self.command} ({self.how}, {number(self.seconds)} s)",
             self._before(),
-            "flaky: it passed and failed on the same files" if self.flaky else None,
-            f"with its own versions of protected files: {self.with_own_files}" if self.with_own_files else None,
+            "flaky: it both passed and failed on the same files" if self.flaky else None,
+            f"with the answer's own protected files: {self.with_own_files}" if self.with_own_files else None,
             self.excerpt,
         )
 
     def _before(self) -> str | None:
         if not self.not_passed_before:
             return None
-        return "failed before" if self.result == "passed" else "not passed before either"
+        return "failed before" if self.result == "passed" else "also failed before"
 
 
 class TestLine(ResultPart):
@@ -115,7 +115,7 @@ class TestLine(ResultPart):
 
     def text(self) -> str:
         return listed(
-            f"test of {self.by}: {self.title}: passed by {', '.join(self.passed) or 'none'}",
+            f"test by {self.by}: {self.title}: passed by {', '.join(self.passed) or 'none'}",
             f"failed by {', '.join(self.failed) or 'none'}",
             f"not counted: {self.void}" if self.void else None,
             f"script: {self.script}" if self.script else None,
@@ -191,15 +191,15 @@ class ResultUsage(ResultPart):
         return listed(
             "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
             f"{self.model_calls} calls",
-            _count(self.cut_off_calls, "of them cut off"),
+            _count(self.cut_off_calls, "of them incomplete"),
             f"{self.input_tokens} input tokens",
             _count(self.cached_input_tokens, "of them cached"),
             f"{self.output_tokens} output tokens",
             _count(self.calls_without_usage, "calls without usage"),
-            _count(self.partly_counted_calls, "calls counted in part"),
+            _count(self.partly_counted_calls, "calls counted partly"),
             self._saved_text,
             _count(self.unpriced_calls, "unpriced"),
-            f"of that in nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
+            f"of these, {self.nested_calls} calls in nested runs" if self.nested_calls is not None else None,
             f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
             f"{self.nested_tokens} tokens" if self.nested_tokens is not None else None,
         )

@@ -420,15 +420,15 @@ class _Pages:
     def _whole(self, page: str, longer: str) -> str:
         """Of the last page. `longer`: where what is shortened on it is whole."""
         if self.offset > 0 and not page:
-            return f"There is nothing at this offset: the text has {len(self.text or '')} characters."
+            return f"There is no text at this offset: the text has {len(self.text or '')} characters."
         if self.what == "diff" or self.offset > 0:
             return "The diff is whole." if self.offset == 0 else "This is the end."
         led = longer or "view=full or view=votes shows what led to it."
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
-            return f"Nobody answered; this is unfinished. {led}"
+            return f"No agent answered; this is unfinished. {led}"
         alone = self.what != "agent" and self.view.snapshot.work_done.unreviewed
         return (
-            f"The answer is complete, and no agent voted for it; {led}" if alone else f"The answer is complete; {led}"
+            f"The answer is complete, but no agent voted for it; {led}" if alone else f"The answer is complete; {led}"
         )
 
     def _longer(self) -> ResultView:
@@ -441,7 +441,7 @@ class _Pages:
         named = "" if self.what == "summary" else f" view={self.what}"
         named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
         rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
-        longer = f"view={self._longer()} has what is shortened here." if shortened else ""
+        longer = f"view={self._longer()} has the full text." if shortened else ""
         changes = self._changes() if self.what != "diff" else None
         patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
         asked = id_of(view.snapshot, self.agent) if self.agent is not None else None

@@ -40,7 +40,7 @@ class Begun(ResultPart):
     """What the run may cost and how many calls it takes. Absent after the end."""
 
     def body(self) -> str:
-        reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
+        reused = {None: None, True: "reused: an earlier run with this key", False: "new run"}[self.reused]
         return lines(
             f"source: {self.source}",
             self.ignored,
@@ -191,7 +191,7 @@ def _checks(tried: Sequence[TriedCheck]) -> list[BaseCheck] | None:
 
 def _after_plan(checks: Sequence[TriedCheck]) -> str:
     if any(one.state == "void" for one in checks):
-        return "Cure the checks that are void, which would prove nothing, then call start_run without dry_run."
+        return "Fix the checks marked void, since they would prove nothing, then call start_run without dry_run."
     return "Call start_run without dry_run."
 
 

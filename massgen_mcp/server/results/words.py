@@ -49,13 +49,11 @@ def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
                 return "Nothing more to do."
             if weak and not view.snapshot.work_done.unreviewed:
                 return f"Weak: {weak}; see get_result."
-            alone = "No agent voted for its answer. " if view.snapshot.work_done.unreviewed else ""
+            alone = "No agent voted for this answer. " if view.snapshot.work_done.unreviewed else ""
             return f"{alone}Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            best = (
-                "an answer that no vote stands for" if view.snapshot.work_done.unreviewed else "the best answer so far"
-            )
-            best = "what was left unfinished" if view.snapshot.outcome == "unfinished" else best
+            best = "an answer without a vote" if view.snapshot.work_done.unreviewed else "the best answer so far"
+            best = "the unfinished work" if view.snapshot.outcome == "unfinished" else best
             return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
             return after_the_end(view) if view.ended else meanwhile(view, going_on)
@@ -80,20 +78,20 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
     """What to do while the run has not ended; `going_on`: while it works."""
     match view.state:
         case "queued" | "interrupted" if _waits_for_worker(view):
-            return "It goes on when the operator has started a worker; tell the user, and call wait_run later."
+            return "It continues when the operator starts a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
             return f"{runs} to start before it. {going_on}"
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
-            return "Its process was lost and another one continues it; call wait_run."
+            return "Its process ended unexpectedly and another one continues it; call wait_run."
         case "interrupted" if view.row.moved:
-            return "Ask the user where it goes on."
+            return "Ask the user where to continue it."
         case "interrupted" if view.newer is None:
-            return f"Its keys are missing where this server starts. {AFTER_RESTART}"
+            return f"This server's environment lacks its keys. {AFTER_RESTART}"
         case "interrupted":
-            return f"massgen-mcp is too old where this server starts. {AFTER_UPGRADE}"
+            return f"This server's massgen-mcp is too old. {AFTER_UPGRADE}"
         case _:
             return going_on
 
@@ -111,10 +109,10 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
     if (moment := applied_at(view.directory.changes)) is not None:
         stands = f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
         undo = "apply_result with undo=true" if apply == "apply_result" else f"{apply.rstrip('`')} --undo`"
-        return f"Applied at {stands}; {undo} takes it back."
+        return f"Applied at {stands}; {undo} undoes that."
     if command := patch_command(view.snapshot, changes, view.directory.path):
-        return f"Given to read only, so bring it in by hand: {command}"
-    return f"To bring it in: {apply}{f' agent={agent}' if agent else ''}."
+        return f"The directory was read-only for the run, so apply the changes by hand: {command}"
+    return f"To apply it: {apply}{(f' agent={agent}' if agent else '')}."
 
 
 def _decide(view: RunView) -> str:
@@ -128,7 +126,7 @@ def _decide(view: RunView) -> str:
 def salvage(view: RunView) -> str:
     """What can still be read of a run whose record is damaged."""
     if not view.directory.path.exists():
-        return "Start a new run if its answer is wanted."
+        return "Start a new run if you still need an answer."
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
     where = "get_result with view=agent (`massgen result --agent`)"
     whole = f"{where} has earlier answers of {answered}; " if answered else ""
@@ -145,7 +143,7 @@ def note_on(view: RunView) -> str | None:
     notes += list_replacement_notes(run)
     notes += list_limits(work)
     notes += [f"{hindered(one)}." for one in work.void] if not view.ended else []
-    newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
+    newer = ["A newer massgen-mcp wrote parts of this run, which this version can't show."] if view.newer else []
     return " ".join([*notes, *newer]) or None
 
 

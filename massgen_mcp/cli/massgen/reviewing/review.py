@@ -344,7 +344,7 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
         lost = [
             f"{ended.agents[name].info.id}: {message}" for name, _, message in ended.degraded if name in ended.agents
         ]
-        only = f"only {ended.author} was left of {counted(len(ended.agents), 'reviewer')}"
+        only = f"only {ended.author} remained of {counted(len(ended.agents), 'reviewer')}"
         reasons.append(f"{only} ({'; '.join(lost)})")
     if "cut_short" in work.weak and ended.budget_reached:
         reasons.append("the budget ran out before the review was complete; raise it with --max-usd")

@@ -91,7 +91,7 @@ def _say_valid(source: str, *, as_json: bool) -> int:
         print_line(f"Asks for: {line}")
     if asks:
         once = f"not accepted yet; accept it with `massgen validate {shlex.quote(source)} --trust`"
-        print_line(f"Accepted: {'as it is now' if is_accepted else once}")
+        print_line(f"Accepted: {'in its current version' if is_accepted else once}")
     return EXIT_OK
 
 

@@ -219,7 +219,7 @@ def translated() -> Generator[None]:
 def translation(error: psycopg.Error) -> MassgenError:
     message = " ".join(str(error).split())
     if isinstance(error, psycopg.errors.DiskFull):
-        return MassgenError("disk_full", f"PostgreSQL has no room: {message}; free some space there")
+        return MassgenError("disk_full", f"PostgreSQL's disk is full: {message}; free some space there")
     if is_away(error):
         return MassgenError("store_unavailable", f"PostgreSQL cannot be reached: {message}")
-    return MassgenError("store_unavailable", f"the run store failed: {message}; PostgreSQL's log may say more")
+    return MassgenError("store_unavailable", f"the run store failed: {message}; PostgreSQL's log may have details")

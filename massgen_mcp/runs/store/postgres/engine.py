@@ -248,11 +248,11 @@ class ClusterEngine(Engine):
         if self.pool in alive:
             found.append(("workers", "ok", f"alive: {pools}", ""))
         else:
-            advice = "start one with its keys: massgen-mcp worker"
-            found.append(("workers", "warn", f"none is alive of {self.pool} (alive: {pools or 'none'})", advice))
+            advice = "start a worker with its keys: massgen worker"
+            found.append(("workers", "warn", f"no worker is alive for {self.pool} (alive: {pools or 'none'})", advice))
         if abs(ahead) > CLOCK_SECONDS:
-            message = f"this machine's clock is {ahead:+.0f} s off PostgreSQL's"
-            found.append(("clock", "warn", message, "no run suffers, but times that are shown are wrong"))
+            message = f"this machine's clock differs from PostgreSQL's by {ahead:+.0f} s"
+            found.append(("clock", "warn", message, "runs are not affected, but massgen shows wrong times"))
         else:
             found.append(("clock", "ok", "as PostgreSQL's", ""))
         for address, name, held, most, workers in self.limits_in_use():
@@ -261,12 +261,12 @@ class ClusterEngine(Engine):
 
     def _check_files(self) -> Check:
         if self.files.objects is None:
-            message = f"files of runs are in {self.home.path}, which all machines have to mount"
+            message = f"the runs' files are in {self.home.path}, which all machines must mount"
             return ("shared files", "ok", message, "")
         try:
             self.files.objects.probe()
         except MassgenError as error:
-            return ("shared files", "fail", str(error), f"see {FILES_VARIABLE} and the keys for it")
+            return ("shared files", "fail", str(error), f"see {FILES_VARIABLE} and its keys")
         return ("shared files", "ok", f"{self.files.objects.url} can be written", "")
 
     def close(self) -> None:
@@ -282,7 +282,7 @@ def cluster_engine(home: Home, url: str, pool: str, files_url: str | None = None
     try:
         conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise MassgenError("invalid_arguments", f"the address of the run store cannot be read: {error}") from error
+        raise MassgenError("invalid_arguments", f"cannot read the address of the run store: {error}") from error
     database, listener = PostgresDatabase(url), NewsListener(url)
     store = ClusterStore(StoreScope(database, JobHandover()))
     appender = Appender(url, store.leases.note_end)

@@ -53,7 +53,7 @@ class RunObjects:
         try:
             return from_url(self.url)
         except (BaseError, ValueError) as error:
-            message = f"files cannot be kept at {self.url.partition('?')[0]}: {_first_line(error)}"
+            message = f"cannot store files at {self.url.partition('?')[0]}: {_first_line(error)}"
             raise MassgenError("invalid_arguments", message) from error
 
     def archives(self, run_id: str, kinds: Collection[Kind] = ("files",)) -> list[tuple[str, int]]:
@@ -91,7 +91,7 @@ class RunObjects:
                         elif (root / only).exists():
                             break
         except OSError as error:
-            raise storage_error(f"cannot bring the files of {run_id} here", error) from error
+            raise storage_error(f"cannot load the files of {run_id}", error) from error
 
     def _unpack(self, name: str, root: Path, only: str | None) -> None:
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
@@ -119,7 +119,7 @@ class RunObjects:
             read = bytes(obstore.get(self._store, name).bytes())
             obstore.delete(self._store, name)
         if read != written:
-            raise MassgenError("store_unavailable", f"{self.url} gives back something else than was written")
+            raise MassgenError("store_unavailable", f"{self.url} returns different data than massgen wrote")
 
 
 @dataclass(slots=True)

@@ -29,14 +29,12 @@ def check_schema(connection: psycopg.Connection[Any]) -> None:
     if version > SCHEMA_VERSION + 1:
         raise MassgenError(
             "store_unavailable",
-            f"the run store was upgraded by a newer massgen-mcp (schema {version}, this one knows {SCHEMA_VERSION}); "
-            "upgrade massgen-mcp",
+            f"a newer massgen-mcp upgraded the run store (schema {version}, this version knows "
+            f"{SCHEMA_VERSION}); upgrade massgen-mcp",
         )
     if version < SCHEMA_VERSION:
-        what = "has no tables yet" if not done else f"is of an older version (schema {version})"
-        raise MassgenError(
-            "store_unavailable", f"the run store {what}; `massgen-mcp store upgrade` brings it up to date"
-        )
+        what = "it has no tables yet" if not done else f"is of an older version (schema {version})"
+        raise MassgenError("store_unavailable", f"the run store {what}; update it with `massgen store upgrade`")
 
 
 def upgrade(url: str) -> list[str]:

@@ -17,7 +17,7 @@ from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import sync_directory
 
 BUSY_SECONDS = 30
-OTHER_HOME = "set MASSGEN_MCP_HOME to a directory that can be written"
+OTHER_HOME = "set MASSGEN_MCP_HOME to a writable directory"
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # the first schema had no version number: tables that exist already are kept
@@ -262,7 +262,7 @@ class Database:
             raise newer or _translation(error) from error
         except OSError as error:
             self._forget()
-            raise MassgenError("store_unavailable", f"the run store cannot be opened: {error.strerror}") from error
+            raise MassgenError("store_unavailable", f"cannot open the run store: {error.strerror}") from error
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -337,12 +337,12 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
 
-REBUILD = "`massgen doctor --rebuild` makes the list of runs again from their directories"
+REBUILD = "`massgen doctor --rebuild` rebuilds the list of runs from their directories"
 
 
 def newer_schema(version: int) -> str:
     return (
-        f"the run store was written by a newer massgen-mcp (schema {version}, this one knows {SCHEMA_VERSION}); "
+        f"a newer massgen-mcp wrote the run store (schema {version}, this version knows {SCHEMA_VERSION}); "
         "upgrade massgen-mcp, or set MASSGEN_MCP_HOME to another directory"
     )
 
@@ -357,7 +357,7 @@ def _translation(error: sqlite3.Error) -> MassgenError:
         case "SQLITE_FULL":
             return MassgenError("disk_full", f"{message}; free some space (`massgen prune` removes old runs)")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return MassgenError("store_unavailable", f"{message}; other processes use it; try again")
+            return MassgenError("store_unavailable", f"{message}; other processes are using it; try again")
         case name if name.startswith(_BROKEN):
             return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
