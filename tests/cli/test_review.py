@@ -170,12 +170,24 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
 REJECTS = ("rejected", "No caller refuses it.")
 
 
+def reject(_: dict[str, Any]) -> tuple[str, str]:
+    return REJECTS
+
+
+def accept_in_silence(_: dict[str, Any]) -> tuple[str, str]:
+    return ("accepted", "")
+
+
+def refute_in_silence(_: dict[str, Any]) -> tuple[str, str]:
+    return ("refuted", " ")
+
+
 @pytest.mark.parametrize(
     ("verdict", "accepts", "judged_by", "told"),
     [
-        (refuting, lambda _: REJECTS, "cy", "cy does not accept that: No caller refuses it."),
+        (refuting, reject, "cy", "cy does not accept that: No caller refuses it."),
         (refuting, None, "bo", "bo does not accept that: No caller refuses it."),
-        (lambda _: ("refuted", " "), lambda _: ("accepted", ""), None, "no second agent has accepted that"),
+        (refute_in_silence, accept_in_silence, None, "no second agent has accepted that"),
     ],
     ids=["rejected", "the first one says nothing", "without a reason"],
 )
@@ -184,7 +196,7 @@ async def test_a_refutation_that_no_second_agent_accepts_leaves_the_finding_disp
 ) -> None:
     team = {
         "ada": Reviewer([], verdict, accepts=accepts),
-        "bo": Reviewer([finding(WRONG, 6, severity="blocker")], accepts=lambda _: REJECTS),
+        "bo": Reviewer([finding(WRONG, 6, severity="blocker")], accepts=reject),
         "cy": Reviewer([], verdict, accepts=accepts),
     }
     async with reviewing(home, **team) as (config, _):

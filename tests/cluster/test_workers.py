@@ -270,7 +270,7 @@ async def test_a_worker_goes_on_in_a_store_of_the_next_version(machines: Cluster
         assert_whole(await ended(service, await begun(service, team([{"answer": "42"}]))), resumed=0)
         store.execute("INSERT INTO schema_steps (step) VALUES ('massgen/9999_after_next.sql')")
     with pytest.raises(MassgenError, match="upgrade massgen-mcp"):
-        machines.engine().store.get("run-x")
+        machines.engine().store.index.get("run-x")
 
 
 def test_a_worker_that_starts_while_postgresql_starts_waits_for_it_and_says_so_once(home: TempHome) -> None:
