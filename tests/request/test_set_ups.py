@@ -128,7 +128,7 @@ def test_one_command_that_the_refusal_names_is_enough(
     if not refusal:
         return
     path = config or place.found
-    assert refusal.count(f"`massgen trust {path}`") == 1
+    assert refusal.count(f"`massgen validate --trust {path}`") == 1
     assert place.verb("trust", str(path))[0] == 0
     for _ in range(2):
         assert DOORS[door](place, litellm, config) == ""
