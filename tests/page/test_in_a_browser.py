@@ -112,7 +112,7 @@ async def test_every_moment_can_be_reached_by_keyboard_and_is_a_sentence(browser
         assert any("bo wins with bo's 2nd answer" in one for one in told)
         assert tab.js("document.querySelectorAll('.future').length") == 0
         tab.press("ArrowLeft", 37)
-        assert "completed with the answer of bo" in sentence(tab)
+        assert "completed with bo's answer" in sentence(tab)
 
 
 async def test_replay_is_started_by_a_key_plays_to_the_end_and_stops(browser: Browser, tmp_path: Path) -> None:
