@@ -120,7 +120,7 @@ def in_home(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> TempHome:
 
 async def test_python_takes_checks_too(in_home: TempHome, project: Path) -> None:
     config = in_home.config("teller", agent("a", *TELLS))
-    with pytest.raises(MassgenError, match="checks is it has the wrong type"):
+    with pytest.raises(MassgenError, match="checks is of the wrong type"):
         await massgen_mcp.run("Tell.", config=config, context_paths=[str(project)], checks="make test")
     path = {"path": str(project), "permission": "read"}
     found = await massgen_mcp.run("Tell.", config=config, context_paths=[path], checks=[GOOD], enable_logging=True)
