@@ -33,7 +33,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_invalid": Meaning(
         "The config has errors; the message lists them.",
-        "Correct them, and run `massgen --validate FILE` to check again.",
+        "Correct them, and run `massgen validate FILE` to check again.",
         _START,
     ),
     "config_not_found": Meaning(
