@@ -152,7 +152,7 @@ MISTAKES = {
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
     "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
-    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "name a YAML file, or @examples/NAME"),
+    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "Name a YAML file or @examples/NAME"),
     "a variable as model": config(
         "agents: [{backend: {type: openai, model: '${MODEL}'}}]",
         "t.yaml:1: .*massgen doesn't replace variables here; write",
