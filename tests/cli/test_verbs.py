@@ -107,7 +107,7 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
     told = verb(home, "watch", run_id)
     assert told.returncode == DONE
     assert "bo: votes for bo's 2nd answer" in told.stdout
-    assert "completed with the answer of bo" in told.stdout.splitlines()[-1]
+    assert "completed with bo's answer" in told.stdout.splitlines()[-1]
     assert " | DEBUG | " not in told.stdout
     lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
@@ -127,7 +127,7 @@ async def test_a_run_that_loses_its_runner_while_it_is_watched_goes_on_by_itself
         with anyio.fail_after(60):
             told += [piece async for piece in watching.stdout]
             assert await watching.wait() == DONE
-    assert b"completed with the answer of " in b"".join(told)
+    assert b"completed with solo's answer" in b"".join(told)
     assert happened(home.run_directory(run_id), "run_resumed")
 
 
@@ -141,7 +141,7 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
     for pattern in ("run-%", "run-*", "_un-"):
         assert verb(home, "status", pattern).returncode == UNKNOWN
     mistyped = verb(home, "status", f"{first[4:10]}!")
-    assert f"did you mean {first}? `massgen runs` lists them" in mistyped.stderr
+    assert f"did you mean {first}? `massgen runs` lists all runs" in mistyped.stderr
     await start(home, home.config("other", STUCK))
     both = verb(home, "status", "run-")
     assert both.returncode == UNKNOWN
