@@ -59,6 +59,7 @@ _NO_OPTION: Mapping[str, str] = MappingProxyType(
         "--key": "set keys in the environment: export OPENAI_API_KEY=...",
         "--max-tokens": _IN_CONFIG,
         "--path": _PATHS.format("read"),
+        "--read": _PATHS.format("read"),
         "--port": "`massgen web` and `massgen serve` have it",
         "--stream": "in a terminal, massgen shows agents as they write; elsewhere use `massgen watch`",
         "--temperature": _IN_CONFIG,

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from massgen_mcp.runs.watcher import Until
 from massgen_mcp.server import results
 from tests.commands import run_command, starting_by
 from tests.harness import (
+    COMMAND_MODULE,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
@@ -375,3 +377,26 @@ async def test_a_running_runs_budget_is_raised(home: TempHome) -> None:
     refused = verb(home, "raise-budget", run_id, "-1")
     assert refused.returncode == USAGE
     assert verb(home, "cancel", run_id).returncode == DONE
+
+
+async def test_the_result_of_a_run_that_goes_on_is_refused_in_words_for_people(home: TempHome) -> None:
+    run_id = await start(home, home.config("held", STUCK))
+    refused = verb(home, "result", run_id)
+    assert refused.returncode == NOT_ENDED
+    assert re.fullmatch(
+        rf"ERROR not_finished: {run_id} is (queued|running); `massgen watch {run_id}` follows it\n", refused.stderr
+    )
+    assert verb(home, "cancel", run_id).returncode == DONE
+
+
+def test_a_run_whose_directory_was_deleted_is_told_with_what_forgets_it(home: TempHome) -> None:
+    assert run_command(home, COMMAND_MODULE, "-q", "-m", "scripted/x", "q").returncode == 0
+    run_id = json.loads(verb(home, "runs", "--json").stdout)["runs"][0]["run_id"]
+    shutil.rmtree(home.work / ".massgen" / "massgen_logs")
+    for words in (("status",), ("result",), ("result", "--page"), ("watch",), ("export",)):
+        told = verb(home, words[0], run_id, *words[1:])
+        assert f"its directory is gone; remove the run with `massgen prune {run_id}`" in told.stdout + told.stderr, (
+            words
+        )
+    assert verb(home, "prune", run_id).returncode == DONE
+    assert verb(home, "status", run_id).returncode == UNKNOWN
