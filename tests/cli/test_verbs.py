@@ -95,7 +95,7 @@ async def test_json_has_the_fields_of_the_tool_of_the_same_name(home: TempHome) 
     assert whole["answer"].startswith("Neither")
     assert not whole["truncated"]
     assert "answer" not in document(home, results.Result, "result", run_id, "--view", "votes")
-    assert "agent3.1" in document(home, results.Result, "result", run_id, "--view", "full")["answer"]
+    assert "## cleo's 1st answer" in document(home, results.Result, "result", run_id, "--view", "full")["answer"]
     assert document(home, results.Result, "result", run_id, "--agent", "cleo")["answer"].startswith("Mend it")
     assert document(home, results.Controlled, "cancel", run_id)["status"] == "completed"
     configs = document(home, results.ConfigList, "configs", "scripted")
@@ -107,7 +107,7 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
     told = verb(home, "watch", run_id)
     assert told.returncode == DONE
     assert "bo: votes for bo's 2nd answer" in told.stdout
-    assert "completed with bo's answer" in told.stdout.splitlines()[-1]
+    assert "completed with bo's answer (2 of 3 agree; cleo disagrees: The tests come" in told.stdout.splitlines()[-1]
     assert " | DEBUG | " not in told.stdout
     lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
@@ -127,7 +127,7 @@ async def test_a_run_that_loses_its_runner_while_it_is_watched_goes_on_by_itself
         with anyio.fail_after(60):
             told += [piece async for piece in watching.stdout]
             assert await watching.wait() == DONE
-    assert b"completed with solo's answer" in b"".join(told)
+    assert b"completed with solo's answer: there" in b"".join(told)
     assert happened(home.run_directory(run_id), "run_resumed")
 
 

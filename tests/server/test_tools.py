@@ -166,8 +166,8 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
 
         full = await checked.call("get_result", run_id=run_id, view="full")
         assert full["answer"].startswith(summary["answer"])
-        for label in ("agent1.1", "agent2.1", "agent2.2", "agent3.1"):
-            assert f"## {label} " in full["answer"]
+        for name in ("ada's 1st", "bo's 1st", "bo's 2nd", "cleo's 1st"):
+            assert f"## {name} answer" in full["answer"]
         assert "Mend it. The service earns money" in full["answer"]
         votes = await checked.call("get_result", run_id=run_id, view="votes")
         assert ("answer" in votes, votes["votes"]) == (False, summary["votes"])
