@@ -105,7 +105,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
     """The sentence of an event."""
     match event:
         case RunStarted():
-            team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
+            team = ", ".join(agent.name for agent in event.agents)
             commands = f"; agents' commands run in {event.sandbox}" if event.sandbox else ""
             servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
             return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")

@@ -405,7 +405,7 @@ def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: Tem
     priced = {"price": {"input_usd_per_million": 100, "output_usd_per_million": 100}}
     poor = home.config("poorer", agent("ada", *steps, **priced), budget={"max_usd": 0.002, "at_cap": "ask"})
     with terminal(home, "--config", poor, "Do it") as window:
-        window.wait_until(lambda text: re.search(r"New limit in \$, such as [\d.]+ \(nothing", text) is not None)
+        window.wait_until(lambda text: re.search(r"New limit in \$, such as [\d.]+ \(leave empty", text) is not None)
         window.type("\x03")
         window.leave()
     with terminal(home, "--config", config, "Do it") as window:

@@ -204,7 +204,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     told = text[text.index("an answer can't win if another answer passes a superset of its checks") :]
     assert "ada's 1st answer couldn't win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
-    assert "with the answer's own protected files: ✓ passed" in told
+    assert "with its own versions of protected files: ✓ passed" in told
     assert "looked at the prices\nFAILED: price_20 is wrong" in told
     assert "also failed before" in told
     # A pass stands beside that of the unchanged files: bo took a price out, and so a test.
