@@ -65,8 +65,8 @@ PATTERN = re.compile(
 """Regular expressions, SQL, styles, shell and JSON."""
 GAPS = re.compile(rf"{GAP}(?: ?{GAP})+")
 WRAPPED = re.compile(r"(?<=[a-z,])\n(?=[a-z])")
-FIELD = re.compile(r"\{[a-z_]*\}(?!`)")
-"""A field of a template."""
+FIELD = re.compile(r"\{[a-z_]*\}(?!`)|%[sdr]\b")
+"""A field of a template, or of a line of the log."""
 TAG = re.compile(r"</?(?:p|li|ul|h\d|b|code|t[dhr])>")
 FEWEST_WORDS = 4
 
@@ -97,7 +97,7 @@ def draw_sentences(sentences: Sequence[Sentence], seed: str, count: int, places:
 def split_markdown(text: str) -> Iterator[str]:
     """Yield the sentences of a page: of its paragraphs, list items, headings and the cells of its tables."""
     text = LINK.sub(r"\1", FENCED.sub("", COMMENT.sub("", text)))
-    text = re.sub(r"<[^>\n]+>", "", text)
+    text = re.sub(r"(`[^`]*`)|<[^>\n]+>", r"\1", text)
     for block in re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )|\n(?=\|)|\n(?=#)", text):
         line = " ".join(block.split())
         parts = re.split(r"(?<!\\)\|", line.strip("|")) if line.startswith("|") else [line]

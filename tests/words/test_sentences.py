@@ -34,6 +34,7 @@ Agents vote. The answer with the most votes wins: ties go to a run-off
 of the two best answers.
 
 - `max_usd` is the most that it costs
+- Every run has a file `runs/<run_id>/events.jsonl`<br>
 
 | key | meaning |
 |---|---|
@@ -84,6 +85,7 @@ def test_the_sentences_of_a_page_are_those_of_its_text_its_list_and_its_tables()
         "How the team finds a winner",
         "The answer with the most votes wins: ties go to a run-off of the two best answers.",
         "`max_usd` is the most that it costs",
+        "Every run has a file `runs/<run_id>/events.jsonl`",
         "Read this page first if you can.",
     ]
 
