@@ -76,7 +76,7 @@ HEAD = f"""\
 {WRITTEN}
 A config describes a team in YAML or JSON. massgen reads the file that you name with `--config` (or `team` of
 `start_run`), otherwise `.massgen/config.yaml` of the project, otherwise `~/.config/massgen/config.yaml`
-([which ones it trusts](security.md#configs)). `massgen --validate FILE` lists all errors with their lines.
+([which ones it trusts](security.md#configs)). `massgen validate FILE` lists all errors with their lines.
 
 ## The twelve keys that people set
 

@@ -15,15 +15,15 @@ HEAD = f"""\
 
 {WRITTEN}
 Who is asked when nobody names a team and there is no config. `massgen doctor` shows the default team of your
-machine; `massgen --init` can save it as a config. The first of these rules that applies decides:
+machine; `massgen init` can save it as a config. The first of these rules that applies decides:
 
 1. **Agent CLIs** that are installed and logged in ([acp.md](acp.md), [claude-code.md](claude-code.md)), one agent for
    each, and second views until there are {AGENTS}, where `MASSGEN_OWN_LOGINS=yes` says that your own logins may be
-   used. `massgen --init` asks the same, once.
+   used. `massgen init` asks the same, once.
 2. **Keys** of {code(*(row.type for row in PROVIDERS if row.strong_model))}: the strong model of each one whose
    key is set, and second views of these until there are {AGENTS} agents. Local servers are then not looked for. Keys
    of other providers make no default team, because we name no model for them: name one, as in
-   `massgen --models openrouter/MODEL,groq/MODEL "..."`.
+   `massgen -m openrouter/MODEL,groq/MODEL "..."`.
 3. **A local model server**: the one with the largest model that fits. Up to {AGENTS} of its chat models are asked, or
    one model from {AGENTS} views. Models that call tools go first. Left out are embedding models, models below
    {TINY_BILLIONS:g} billion parameters, models less than a third as large as the largest, and what does not fit,

@@ -33,7 +33,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_invalid": Meaning(
         "The config has errors; the message lists them.",
-        "Correct them, and run `massgen --validate FILE` to check again.",
+        "Correct them, and run `massgen validate FILE` to check again.",
         _START,
     ),
     "config_not_found": Meaning(
@@ -43,7 +43,8 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_untrusted": Meaning(
         "The config, or an imported run, needs a person's consent.",
-        "Ask a person to run `massgen trust PATH`, or `massgen resume ID` for a run ([trust](security.md#configs)).",
+        "Ask a person to run `massgen validate --trust PATH`, or `massgen resume ID` for a run "
+        "([trust](security.md#configs)).",
         _START | {"control_run"},
     ),
     "missing_key": Meaning(
@@ -58,7 +59,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "no_default_team": Meaning(
         "No team is named or configured, no key is set, and no local model server answers.",
-        "Set a key, start a model server, or run `massgen --init` ([default teams](default-teams.md)).",
+        "Set a key, start a model server, or run `massgen init` ([default teams](default-teams.md)).",
         _START,
     ),
     "unknown_run": Meaning(

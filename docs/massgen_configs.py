@@ -20,7 +20,7 @@ HEAD = f"""\
 {WRITTEN}
 A config that was written for MassGen loads here unchanged, unless it needs a feature that we do not have. Such a
 feature is refused, with one message that says what to do instead. An unknown key is an error that names the nearest
-known one. `massgen --validate FILE` shows all of this for a file.
+known one. `massgen validate FILE` shows all of this for a file.
 
 Keys that are not needed here are ignored: those about how a run is shown and logged, rounds, plans and
 retries, for instance. A note says which and why: the line `NOTE:` of `massgen`, `ignored` of `start_run`, the

@@ -58,12 +58,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "came with this directory",
             "The directory's own config requests something that could do harm.",
-            "Read the requests, then run `massgen trust PATH` or add `--trust` ([trust](security.md#configs)).",
+            "Read the requests, then run `massgen validate --trust PATH` or add `--trust` "
+            "([trust](security.md#configs)).",
         ),
         Entry(
             "came from an agent",
             "An agent named this config over MCP, and it requests something harmful or more than the call allows.",
-            "Read the requests, then run `massgen trust PATH`. To allow only paths, list them in the call's "
+            "Read the requests, then run `massgen validate --trust PATH`. To allow only paths, list them in the call's "
             "`context_paths`.",
         ),
         Entry(

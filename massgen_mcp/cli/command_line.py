@@ -59,6 +59,7 @@ _NO_OPTION: Mapping[str, str] = MappingProxyType(
         "--key": "set keys in the environment: export OPENAI_API_KEY=...",
         "--max-tokens": _IN_CONFIG,
         "--path": _PATHS.format("read"),
+        "--read": _PATHS.format("read"),
         "--port": "`massgen web` and `massgen serve` have it",
         "--stream": "in a terminal, massgen shows agents as they write; elsewhere use `massgen watch`",
         "--temperature": _IN_CONFIG,
@@ -95,16 +96,12 @@ def argument(*names: str, **how: Any) -> CommandArgument:  # noqa: ANN401 - as a
 
 
 class UsageError(Exception):
-    """A wrong command line, in words, and the exit code that it has."""
+    """A wrong command line, in words, and the exit code that it has. `means_verb`: no question was meant."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int, *, means_verb: bool = False) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-
-    @property
-    def names_remedy(self) -> bool:
-        """It is plain that no question was meant."""
-        return any(part in str(self) for part in ("did you mean", "needs a run's ID"))
+        self.means_verb = means_verb
 
 
 class Parser(argparse.ArgumentParser):
@@ -120,7 +117,7 @@ class Parser(argparse.ArgumentParser):
             for names, settings in arguments:
                 group.add_argument(*names, **settings)
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str, *, means_verb: bool = False) -> NoReturn:
         for theirs, ours in _PLAINER:
             message = re.sub(theirs, ours, message, count=1, flags=re.DOTALL)
         for action in self._actions:
@@ -130,7 +127,7 @@ class Parser(argparse.ArgumentParser):
                 message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}"
         if message.endswith(" is missing"):
             message += f": {self._format_required()}"
-        raise UsageError(message, self.exit_code)
+        raise UsageError(message, self.exit_code, means_verb=means_verb)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """As `parse_args`, with other words for what is left over."""
@@ -189,8 +186,12 @@ class Parser(argparse.ArgumentParser):
         """argparse's own check of a choice, with the nearest one in its words."""
         choices = [str(choice) for choice in action.choices or ()]
         if action.choices is not None and value not in action.choices:
-            hint = did_you_mean(str(value), choices) or f"; there are: {', '.join(choices)}"
-            raise argparse.ArgumentError(action, f"there is no {str(value)[:80]!r}{hint}")
+            near = did_you_mean(str(value), choices)
+            hint = near or f"; there are: {', '.join(choices)}"
+            error = argparse.ArgumentError(action, f"there is no {str(value)[:80]!r}{hint}")
+            if near:
+                self.error(str(error), means_verb=True)
+            raise error
 
 
 def whole_number(text: str) -> int:

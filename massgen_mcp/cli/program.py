@@ -69,7 +69,7 @@ def read(program: ProgramName, words: Sequence[str]) -> tuple["Verb", Any]:
             _refuse_order(words)
         if name == "ask" and verb_name != "ask":
             error.exit_code = EXIT_CONFIG  # an old option of a question
-        if name != "ask" and is_prose(words[1:]) and not error.names_remedy:
+        if name != "ask" and is_prose(words[1:]) and not error.means_verb:
             return _ask_whether_question(words, error)
         raise
 

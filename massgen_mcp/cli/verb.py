@@ -43,9 +43,13 @@ class Verb:
         options.verb = self.name
         if fault := self.find_contradiction(options):
             parser.error(fault)
-        if self.changes_run and options.run_id in (None, *NEWEST) and not self.can_ask():
-            parser.error(f"{self.name} needs a run's ID; `massgen runs` lists them")
+        if self.needs_run(options) and options.run_id in (None, *NEWEST) and not self.can_ask():
+            parser.error(f"{self.name} needs a run's ID; `massgen runs` lists them", means_verb=True)
         return options
+
+    def needs_run(self, options: Any) -> bool:  # noqa: ANN401, ARG002 - as above
+        """Check whether a script has to name the run."""
+        return self.changes_run
 
     @staticmethod
     def can_ask() -> bool:

@@ -227,15 +227,16 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
     none = f"no model server responds at {asked}"
     if unfit is not None:
         none = f"the models of {asked} are too small or do not fit into memory"
-    ways = [f"set {' or '.join(keys_of_default_teams())}"]
+    *keys, last_key = keys_of_default_teams()
+    ways = [f"set {', '.join(keys)} or {last_key}"]
     if clis:
         ways.append(f"set {OWN_LOGINS_VARIABLE}=yes to use your own login to {' and '.join(cli.name for cli in clis)}")
     ways.append("name models" if unfit is None else f"name a model, such as {unfit}")
     return MassgenError(
         "no_default_team",
         f"There is no team to start with: no provider's key is set, {none}, and Claude Code has no "
-        f"{agent_clis.TOKEN}. To get one, {', '.join(ways)} or a config, or make a config with `massgen init`. "
-        "@examples/scripted shows a run without a model.",
+        f"{agent_clis.TOKEN}. To get one, {'; '.join(ways)} or a config; or create a config with `massgen init`. "
+        '`massgen --config @examples/scripted "Your question"` shows a run without a model.',
     )
 
 

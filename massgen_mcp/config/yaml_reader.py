@@ -61,7 +61,7 @@ def read_yaml(text: str | bytes, source: str) -> Located:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         too_deep = "nesting depth" in (error.problem or "")  # the parser's own limit, which is above ours
-        reader.refuse(line, _TOO_DEEP if too_deep else f"not valid YAML: {_problem(error)}")
+        reader.refuse(line, _TOO_DEEP if too_deep else f"not valid YAML: {_problem(error, text)}")
     except (yaml.YAMLError, ValueError, OverflowError):
         reader.refuse(1, "not valid YAML")
     return Located(reader.root, reader.lines, source)
@@ -89,9 +89,12 @@ _HINTS = {
 """What helps, by a part of the parser's words."""
 
 
-def _problem(error: yaml.MarkedYAMLError) -> str:
+def _problem(error: yaml.MarkedYAMLError, text: str) -> str:
     problem = ascii(error.problem)[1:-1][:200] if error.problem else "syntax error"
     hint = next((hint for part, hint in _HINTS.items() if part in (error.problem or "")), None)
+    line = text.splitlines()[error.problem_mark.line : error.problem_mark.line + 1] if error.problem_mark else []
+    if "${" in "".join(line):
+        hint = "massgen doesn't replace variables such as ${NAME}; write the value itself"
     return f"{problem}; {hint}" if hint else problem
 
 

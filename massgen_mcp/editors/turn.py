@@ -138,7 +138,7 @@ class Turn:
         more = 2 * (view.max_usd or 0.0)
         decisions = {
             "raise": ((f"Continue with {more:g} US dollars", "allow_once"), Decision("raise_budget", value=more)),
-            "finish": (("Decide with the answers that there are", "allow_once"), Decision("finish_now")),
+            "finish": (("Decide with the existing answers", "allow_once"), Decision("finish_now")),
             "stop": (("Stop the run", "reject_once"), Decision("cancel")),
         }
         call = {"toolCallId": f"budget-{self._seen}", "title": asked.text, "kind": "other", "status": "pending"}

@@ -23,7 +23,6 @@ from massgen_mcp.statistics.words import counts_text
 
 ONE = "one"
 """The name of the one model in ids."""
-MOST_SAMPLES = 40
 KEY_REASONS: frozenset[DropReason] = frozenset({"auth", "quota_exhausted"})
 """The reasons for which an agent drops out until its user has given it a key that works and is paid for."""
 
@@ -72,7 +71,7 @@ class Evaluation:
     show: Callable[[ResultLine], None]
     max_usd: float | None
     concurrency: int
-    samples: int = MOST_SAMPLES
+    samples: int
     """Of the one model on one item at most, whatever a team has cost."""
     stopped: str = "all items were asked"
     """Why it ended, in words."""

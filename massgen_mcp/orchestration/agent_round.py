@@ -56,7 +56,13 @@ from massgen_mcp.orchestration.round_request import (
     text_variant,
     works_on_files,
 )
-from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, never_acted, report_repeated_failure, report_step_limit
+from massgen_mcp.orchestration.run_end import (
+    MAX_SAME_FAILURES,
+    MAX_SAME_REFUSALS,
+    never_acted,
+    report_repeated_failure,
+    report_step_limit,
+)
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import Texts, abilities_of, list_texts, measure_shortened
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
@@ -97,6 +103,8 @@ class Round:
         """In a row; a valid tool call sets it back."""
         self._violation: RuleViolated | None = None
         """The last one."""
+        self._same_refusals = 0
+        """Actions in a row that were refused for the same reason, whatever tools were called between them."""
         self._unknown_names = 0
         """Replies in a row that called only tools that there are not."""
         self._reminded = False
@@ -170,7 +178,8 @@ class Round:
 
     @property
     def _is_out_of_tries(self) -> bool:
-        return self._violations > self._run_spec.limits.enforcement_retries
+        retries = self._run_spec.limits.enforcement_retries
+        return self._violations > retries or self._same_refusals > max(MAX_SAME_REFUSALS, retries)
 
     async def _submit_first_text(self) -> bool:
         """Submit what a model without tools wrote first, as nothing better came. True if it stands."""
@@ -197,7 +206,7 @@ class Round:
     def _check_bounds(self) -> None:
         limits = self._run_spec.limits
         if self._is_out_of_tries:
-            raise never_acted(self._violations, self._violation)
+            raise never_acted(max(self._violations, self._same_refusals), self._violation)
         if self._talk.steps >= limits.steps_per_round:
             raise report_step_limit("no accepted action", limits)
         if self._talk.repeated_failure is not None and self._talk.repeated_failure.times >= MAX_SAME_FAILURES:
@@ -265,6 +274,9 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
+                is_same = self._violation is not None and self._violation.code == event.code
+                is_refusal = event.counts and bool(event.calls)
+                self._same_refusals = is_refusal + (self._same_refusals if is_same else 0)
                 self._unknown_names += event.code == "unknown_tool"
                 self._violation = event
                 self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")

@@ -11,6 +11,8 @@ from massgen_mcp.run_state.state import RunState
 
 MAX_SAME_FAILURES = 5
 """The same failing call so many times in a row ends a round."""
+MAX_SAME_REFUSALS = 10
+"""More actions in a row that are refused for the same reason end a round, whatever tools are called between them."""
 MAX_CAUSE = 200
 """Characters of what a model was told that are quoted."""
 

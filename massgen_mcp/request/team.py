@@ -22,8 +22,8 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 
 NO_SCRIPTS = (
-    "massgen doesn't run scripts that agents write, since you haven't allowed it: run `massgen trust {path}`, or "
-    "set `decide` in the call."
+    "massgen doesn't run scripts that agents write, since you haven't allowed it: run "
+    "`massgen validate --trust {path}`, or set `decide` in the call."
 )
 """Of a config that goes on without them."""
 

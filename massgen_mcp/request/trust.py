@@ -282,7 +282,7 @@ def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Conse
     if consent.options:
         way = f"--config {path}"
     elif consent.grants_paths:
-        way = f"as `team`, after `massgen trust {path}`"
+        way = f"as `team`, after `massgen validate --trust {path}`"
     else:
         way = "as `config`, with LiteLLM as the model `massgen/path:FILE`"
     listed = "\n".join(_demand_lines(file, demands))
@@ -302,7 +302,7 @@ def _demand_lines(file: ConfigFile, demands: Sequence[Permission]) -> list[str]:
 
 def _ways(file: ConfigFile, digest: str, demands: Sequence[Permission], consent: Consent) -> str:
     by_option = f", with --trust, or in CI with --trust={digest}" if consent.options else ""
-    ways = f"Accept its current version with `massgen trust {_quoted(file.path)}`{by_option}."
+    ways = f"Accept its current version with `massgen validate --trust {_quoted(file.path)}`{by_option}."
     if consent.grants_paths and all(isinstance(one, ReadPath | WritePath) for one in demands):
         ways += (
             " Or name these paths in `context_paths` of the call, with permission: write for paths that the team "

@@ -79,7 +79,7 @@ OF_LIMITS: Mapping[LimitKey, str] = {
 def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     """The votes as sentences, dissent first; who failed and what helps; cost; files; the next step."""
     lines: list[Line] = []
-    votes = votes_lines(run, width) if len(run.agents) > 1 else []
+    votes = votes_lines(run, width, below_outcome=bool(describe_outcome(run))) if len(run.agents) > 1 else []
     tests = [
         (Span(part, "dim" if quiet else ""),)
         for note, quiet in tests_notes(run)

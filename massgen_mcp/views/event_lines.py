@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.names import replace_names
+from massgen_mcp.views.outcome import describe_outcome
 from massgen_mcp.views.plain_text import plain, preview, unmarked
 from massgen_mcp.views.sentences import Sentence, Tone, sentence_of
 from massgen_mcp.views.spent import clock
@@ -36,9 +38,7 @@ def event_line(record: LogRecord, run: RunState) -> Line | None:
     width = min(_MAX_NAME, max((width_of(view.info.id) for view in run.agents.values()), default=0))
     moment, who = _moment(record, run), _who(record, run)
     row = columns([(Span(moment, "dim"), 5), (Span(who, "strong"), width)]) if width else (Span(moment, "dim"),)
-    text = (
-        f"{sentence.mark} {replace_names(run, sentence.text)}" if sentence.mark else replace_names(run, sentence.text)
-    )
+    text = f"{sentence.mark} {_describe_event(record, run, sentence)}".lstrip()
     detail = _detail(record, sentence)
     return line(*row, Span(" "), Span(text, _STYLES[sentence.live]), Span(f": {detail}" if detail else ""))
 
@@ -49,7 +49,7 @@ def spoken_line(record: LogRecord, run: RunState) -> str | None:
     if sentence.live is None:
         return None
     who, detail = _who(record, run), _detail(record, sentence)
-    parts = [_moment(record, run), f"{who}:" if who else "", replace_names(run, sentence.text)]
+    parts = [_moment(record, run), f"{who}:" if who else "", _describe_event(record, run, sentence)]
     return plain(" ".join(filter(None, parts)) + (f": {preview(detail)}" if detail else ""))
 
 
@@ -60,6 +60,14 @@ def _moment(record: LogRecord, run: RunState) -> str:
 def _who(record: LogRecord, run: RunState) -> str:
     name = getattr(record.event, "agent", None)
     return run.agents[name].info.id if name in run.agents else ""
+
+
+def _describe_event(record: LogRecord, run: RunState, sentence: Sentence) -> str:
+    """Return the sentence with the names that people read; of the end of a run with its outcome."""
+    text = replace_names(run, sentence.text)
+    if isinstance(record.event, RunCompleted) and (outcome := describe_outcome(run)):
+        return f"{text} ({outcome})"
+    return text
 
 
 def _detail(record: LogRecord, sentence: Sentence) -> str:
@@ -76,9 +84,9 @@ def log_line(record: LogRecord, run: RunState, *, debug: bool = True) -> str | N
     if sentence.level is None or (sentence.level == "DEBUG" and not debug):
         return None
     agent = getattr(record.event, "agent", None)
-    who = f"{agent}: " if agent else ""
+    who = replace_names(run, f"{agent}: ") if agent else ""
     detail = f": {preview(sentence.detail)}" if sentence.detail else ""
-    return stamped(record.time, sentence.level, f"{replace_names(run, f'{who}{sentence.text}')}{detail}")
+    return stamped(record.time, sentence.level, f"{who}{_describe_event(record, run, sentence)}{detail}")
 
 
 def stamped(moment: float, level: str, text: str) -> str:

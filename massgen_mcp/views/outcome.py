@@ -11,12 +11,10 @@ from massgen_mcp.events.parts import Outcome
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import Weakness
 from massgen_mcp.views.plain_text import counted, preview, unmarked
-from massgen_mcp.views.votes_text import name_of
+from massgen_mcp.views.votes_text import MAX_REASON, list_dissent, name_of
 
 MAX_NAMED = 3
 """Agents that a clause names."""
-MAX_REASON = 160
-"""Characters of a reason."""
 
 WEAKNESSES: dict[Weakness, str] = {
     "nobody_left": "no agent was left to review the answer",
@@ -51,15 +49,8 @@ def describe_outcome(run: RunState, *, reasons: bool = True) -> str:
 
 def describe_dissent(run: RunState, *, reasons: bool = True) -> list[str]:
     """Say which agents voted for something else than the winner says, and why: one clause, or none."""
-    if run.winner is None:
+    if not (others := list_dissent(run)):
         return []
-    last = {**run.votes, **run.run_off_votes}
-    standing = [last[agent] for agent in run.agents if agent in last]
-    others = [vote for vote in standing if vote.label not in run.agreed]
-    if not others:
-        return []
-    most_voted = [label for label, _ in run.work_done.others]
-    others.sort(key=lambda vote: vote.label not in most_voted[:1])
     reason = preview(unmarked(others[0].reason), MAX_REASON).rstrip(".")
     clause = f"{_join_names(run, [vote.voter for vote in others])} {_conjugate('disagree', len(others))}"
     if reasons and reason:

@@ -105,7 +105,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
     """The sentence of an event."""
     match event:
         case RunStarted():
-            team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
+            team = ", ".join(agent.name for agent in event.agents)
             commands = f"; agents' commands run in {event.sandbox}" if event.sandbox else ""
             servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
             return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")
@@ -135,7 +135,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
                 f"the process was suspended for {event.seconds:.0f} s; this time doesn't count towards the limits"
             )
         case RunCompleted():
-            text = f"completed with {event.winner}'s answer ({_spaced(event.outcome)}){_changing(event.changes)}"
+            text = f"completed with {event.winner}'s answer{_changing(event.changes)}"
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
@@ -460,9 +460,9 @@ def _describe_equals(event: WinnerChosen) -> str:
     """Say why several answers are as good as the winner."""
     named = ", ".join(event.drawn)
     if event.outcome in DECIDED_BY_RUNS:
-        return f"{named} have the same files"
+        return f"the same files: {named}"
     same = any({*event.drawn} <= {*camp.answers} for camp in event.camps)
-    return f"{named} have equally many votes and the same content" if same else f"tied: {named}"
+    return f"equally many votes and the same content: {named}" if same else f"tied: {named}"
 
 
 def _counts(votes: Mapping[str, int]) -> str:

@@ -7,17 +7,40 @@ from massgen_mcp.views.plain_text import unmarked
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.styled import Line, Span, wrap
 
+MAX_REASON = 160
+"""Characters of a reason in the sentence of an outcome."""
 
-def votes_lines(run: RunState, width: int) -> list[Line]:
+
+def votes_lines(run: RunState, width: int, *, below_outcome: bool = False) -> list[Line]:
     """One sentence for each standing vote, with its reason, in lines of at most `width` columns. With a winner known
-    those come first that wanted something else; until then they stand in the order of voting.
+    those come first that wanted something else; until then they stand in the order of voting. `below_outcome`: the
+    reader knows `describe_outcome`, so what it says of the dissent isn't repeated.
     """
     dissent = [vote for vote in _votes(run) if run.winner and vote.label not in run.agreed]
     rest = [vote for vote in _votes(run) if vote not in dissent]
-    lines = [_vote_lines(run, vote, width, dissent=True) for vote in dissent]
-    lines += [_vote_lines(run, vote, width, dissent=False) for vote in rest]
+    known = list_dissent(run) if below_outcome else []
+    lines: list[list[Line]] = []
+    for vote in dissent:
+        verb = "votes for" if vote in known else "disagrees and votes for"
+        has_known_reason = vote in known[:1] and len(unmarked(vote.reason)) <= MAX_REASON
+        reason = "" if has_known_reason else vote.reason
+        lines.append(_wrapped(_describe_vote(run, vote, verb, reason), width, "busy"))
+    lines += [_wrapped(_describe_vote(run, vote, "votes for", vote.reason), width, "good") for vote in rest]
     lines += [_wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "") for sentence in list_decisions(run)]
     return [row for rows in lines for row in rows]
+
+
+def list_dissent(run: RunState) -> list[Vote]:
+    """Return each agent's last vote that is for something else than the winner says; first those for the answer that
+    got the most of them.
+    """
+    if run.winner is None:
+        return []
+    last = {**run.votes, **run.run_off_votes}
+    standing = [last[agent] for agent in run.agents if agent in last]
+    most_voted = [label for label, _ in run.work_done.others]
+    others = [vote for vote in standing if vote.label not in run.agreed]
+    return sorted(others, key=lambda vote: vote.label not in most_voted[:1])
 
 
 def list_decisions(run: RunState) -> list[str]:
@@ -64,18 +87,16 @@ def _votes(run: RunState) -> list[Vote]:
     return [*changed, *again.values()]
 
 
-def _vote_lines(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
+def _describe_vote(run: RunState, vote: Vote, verb: str, reason: str) -> str:
     whose = name_answer(run, vote.label)
     if run.coordination.author(vote.label) == vote.voter:
         whose = whose.replace(f"{name_of(run, vote.voter)}'s", "its own", 1)
-    verb = "disagrees and votes for" if dissent else "votes for"
-    reason = f": {reason_text}" if (reason_text := unmarked(vote.reason)) else ""
+    because = f": {reason_text}" if (reason_text := unmarked(reason)) else ""
     again = ""
     if vote == run.run_off_votes.get(vote.voter):
         before = run.votes.get(vote.voter)
         again = ", as before the run-off" if before and before.label == vote.label else " in the run-off"
-    sentence = f"{name_of(run, vote.voter)} {verb} {whose}{again}{reason}"
-    return _wrapped(sentence, width, "busy" if dissent else "good")
+    return f"{name_of(run, vote.voter)} {verb} {whose}{again}{because}"
 
 
 def _wrapped(text: str, width: int, style: str) -> list[Line]:

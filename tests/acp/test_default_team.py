@@ -49,7 +49,7 @@ async def test_without_a_yes_no_login_is_used_and_the_reply_names_the_setting(in
     async with installed.client() as client:
         code, message = await expect_error(client, "start_run", question="What is it?")
     assert code == "no_default_team"
-    assert "Set MASSGEN_OWN_LOGINS=yes to use codex on this machine, with your own login" in message
+    assert "set MASSGEN_OWN_LOGINS=yes to use your own login to codex; name models" in message
 
 
 async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_it_is(installed: TempHome) -> None:

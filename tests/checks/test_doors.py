@@ -83,7 +83,8 @@ async def test_without_a_sandbox_checks_are_refused_by_name_before_anything_begi
         assert code == "sandbox_denied"
         assert told.startswith(f"the checks `{GOOD}` only run in a sandbox: no sandbox works here (sandbox-exec: ")
         code, told = await expect_error(client, "start_run", question="Q", config=config, checks=[GOOD])
-        assert (code, told[:40]) == ("invalid_arguments", "checks test changes to your directories")
+        assert code == "invalid_arguments"
+        assert told.startswith("checks test changes to your directories; ")
     assert home.runs == []
 
 
@@ -120,7 +121,7 @@ def in_home(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> TempHome:
 
 async def test_python_takes_checks_too(in_home: TempHome, project: Path) -> None:
     config = in_home.config("teller", agent("a", *TELLS))
-    with pytest.raises(MassgenError, match="checks is it has the wrong type"):
+    with pytest.raises(MassgenError, match="checks is of the wrong type"):
         await massgen_mcp.run("Tell.", config=config, context_paths=[str(project)], checks="make test")
     path = {"path": str(project), "permission": "read"}
     found = await massgen_mcp.run("Tell.", config=config, context_paths=[path], checks=[GOOD], enable_logging=True)

@@ -152,11 +152,20 @@ MISTAKES = {
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
     "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
-    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "name a YAML file, or @examples/NAME"),
+    "a config that is not there": Mistake("massgen validate gone.yaml", 1, "Name a YAML file or @examples/NAME"),
     "a variable as model": config(
         "agents: [{backend: {type: openai, model: '${MODEL}'}}]",
         "t.yaml:1: .*massgen doesn't replace variables here; write",
     ),
+    "a variable of a shell as model": config(
+        "agents: [{backend: {type: openai, model: $MODEL}}]",
+        "t.yaml:1: .*massgen doesn't replace variables here; write",
+    ),
+    "a variable without quotation marks": config(
+        "agents: [{backend: {type: openai, model: ${MODEL}}}]",
+        "t.yaml:1: .*massgen doesn't replace variables such as .*; write the value itself",
+    ),
+    "what agents may read": Mistake("massgen --read src q", 1, "write @path in the question, or set `context_paths:"),
     "no commit": Mistake("massgen review", 2, "this repository has no commit", {".git/": ""}),
     "no remote": Mistake(
         "massgen review --pr 7", 2, "no remote `origin`; add one with `git remote add origin URL`", {".git": ""}

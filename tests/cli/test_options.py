@@ -171,6 +171,15 @@ def test_a_wrong_command_line_is_told_in_plain_words(line: str, told: str, capsy
     assert printed.out == ""
 
 
+@pytest.mark.parametrize("line", ["install claude", "mark right", "resume latest"])
+def test_a_verb_that_was_meant_is_not_offered_as_a_question(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(shlex.split(line))
+    printed = capsys.readouterr()
+    assert "did you mean" in printed.err or "needs a run's ID" in printed.err
+    assert "as a question" not in printed.err
+
+
 MEANT: dict[str, tuple[Sequence[str], str]] = {
     "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
     "two words": (["two", "words"], "put the question in quotation marks: massgen 'two words'"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from massgen_mcp.runs.watcher import Until
 from massgen_mcp.server import results
 from tests.commands import run_command, starting_by
 from tests.harness import (
+    COMMAND_MODULE,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
@@ -95,7 +97,7 @@ async def test_json_has_the_fields_of_the_tool_of_the_same_name(home: TempHome) 
     assert whole["answer"].startswith("Neither")
     assert not whole["truncated"]
     assert "answer" not in document(home, results.Result, "result", run_id, "--view", "votes")
-    assert "agent3.1" in document(home, results.Result, "result", run_id, "--view", "full")["answer"]
+    assert "## cleo's 1st answer" in document(home, results.Result, "result", run_id, "--view", "full")["answer"]
     assert document(home, results.Result, "result", run_id, "--agent", "cleo")["answer"].startswith("Mend it")
     assert document(home, results.Controlled, "cancel", run_id)["status"] == "completed"
     configs = document(home, results.ConfigList, "configs", "scripted")
@@ -107,7 +109,7 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
     told = verb(home, "watch", run_id)
     assert told.returncode == DONE
     assert "bo: votes for bo's 2nd answer" in told.stdout
-    assert "completed with the answer of bo" in told.stdout.splitlines()[-1]
+    assert "completed with bo's answer (2 of 3 agree; cleo disagrees: The tests come" in told.stdout.splitlines()[-1]
     assert " | DEBUG | " not in told.stdout
     lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
@@ -127,7 +129,7 @@ async def test_a_run_that_loses_its_runner_while_it_is_watched_goes_on_by_itself
         with anyio.fail_after(60):
             told += [piece async for piece in watching.stdout]
             assert await watching.wait() == DONE
-    assert b"completed with the answer of " in b"".join(told)
+    assert b"completed with solo's answer: there" in b"".join(told)
     assert happened(home.run_directory(run_id), "run_resumed")
 
 
@@ -141,7 +143,7 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
     for pattern in ("run-%", "run-*", "_un-"):
         assert verb(home, "status", pattern).returncode == UNKNOWN
     mistyped = verb(home, "status", f"{first[4:10]}!")
-    assert f"did you mean {first}? `massgen runs` lists them" in mistyped.stderr
+    assert f"did you mean {first}? `massgen runs` lists all runs" in mistyped.stderr
     await start(home, home.config("other", STUCK))
     both = verb(home, "status", "run-")
     assert both.returncode == UNKNOWN
@@ -375,3 +377,26 @@ async def test_a_running_runs_budget_is_raised(home: TempHome) -> None:
     refused = verb(home, "raise-budget", run_id, "-1")
     assert refused.returncode == USAGE
     assert verb(home, "cancel", run_id).returncode == DONE
+
+
+async def test_the_result_of_a_run_that_goes_on_is_refused_in_words_for_people(home: TempHome) -> None:
+    run_id = await start(home, home.config("held", STUCK))
+    refused = verb(home, "result", run_id)
+    assert refused.returncode == NOT_ENDED
+    assert re.fullmatch(
+        rf"ERROR not_finished: {run_id} is (queued|running); `massgen watch {run_id}` follows it\n", refused.stderr
+    )
+    assert verb(home, "cancel", run_id).returncode == DONE
+
+
+def test_a_run_whose_directory_was_deleted_is_told_with_what_forgets_it(home: TempHome) -> None:
+    assert run_command(home, COMMAND_MODULE, "-q", "-m", "scripted/x", "q").returncode == 0
+    run_id = json.loads(verb(home, "runs", "--json").stdout)["runs"][0]["run_id"]
+    shutil.rmtree(home.work / ".massgen" / "massgen_logs")
+    for words in (("status",), ("result",), ("result", "--page"), ("watch",), ("export",)):
+        told = verb(home, words[0], run_id, *words[1:])
+        assert f"its directory is gone; remove the run with `massgen prune {run_id}`" in told.stdout + told.stderr, (
+            words
+        )
+    assert verb(home, "prune", run_id).returncode == DONE
+    assert verb(home, "status", run_id).returncode == UNKNOWN

@@ -323,7 +323,7 @@ async def test_a_config_that_came_with_the_project_waits_for_consent(home: TempH
     async with editor(home) as person:
         with pytest.raises(RequestError, match="config_untrusted") as refused:
             await person.ask(await person.session(), "q")
-    assert "massgen trust" in str(refused.value)
+    assert "massgen validate --trust" in str(refused.value)
     assert not home.runs
 
 

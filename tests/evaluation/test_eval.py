@@ -236,5 +236,6 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
 
 def test_the_order_of_items_is_always_the_same(tmp_path: Path) -> None:
     kept = ResultsFile(tmp_path, b"")
-    orders = [[item.id for item in Evaluation(QUESTIONS, [], None, kept, *[None] * 3, None, 1).items] for _ in range(2)]  # type: ignore[arg-type]
+    evaluations = [Evaluation(QUESTIONS, [], None, kept, *[None] * 3, None, 1, 1) for _ in range(2)]  # type: ignore[arg-type]
+    orders = [[item.id for item in evaluation.items] for evaluation in evaluations]
     assert orders[0] == orders[1] != [item.id for item in QUESTIONS]

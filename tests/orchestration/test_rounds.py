@@ -32,6 +32,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunFailed, RunTimedOut
 from massgen_mcp.orchestration import model_calls
 from massgen_mcp.orchestration.agent_round import MAX_UNKNOWN_NAMES
+from massgen_mcp.orchestration.run_end import MAX_SAME_REFUSALS
 from tests.in_memory import EventList
 from tests.raw_double import Seen, answering, reply, sse
 from tests.stage import perform
@@ -158,6 +159,18 @@ async def test_the_same_failing_call_five_times_in_a_row_ends_the_round_and_the_
     dropped = ended.of(AgentDropped)[0]
     assert (dropped.reason, dropped.limit) == ("no_action", "repeated_call")
     assert 'the same call failed 5 times in a row: read_file {"path"' in dropped.message
+
+
+async def test_an_action_that_is_refused_for_the_same_reason_again_and_again_ends_the_round(tmp_path: Path) -> None:
+    """A valid call before each makes up for the refusal, but the whole budget may not be spent so."""
+    insisting = [{"answer": "41"}, *([{"call": "list_files"}, {"vote": "nobody's"}] * 20)]
+    config = team(insisting, [{"answer": "42"}, {"vote": "own"}], orchestrator={"max_enforcement_retries": 3})
+    ended = await run_team(tmp_path, config)
+    refused = ended.of(RuleViolated, "agent_a")
+    assert len(refused) == MAX_SAME_REFUSALS + 1
+    (dropped,) = ended.of(AgentDropped)
+    assert dropped.reason == "no_action"
+    assert f"no accepted action in {len(refused)} attempts in a row; the last one was refused: " in dropped.message
 
 
 async def test_failing_calls_that_differ_or_end_well_in_between_are_work(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ async def test_every_moment_can_be_reached_by_keyboard_and_is_a_sentence(browser
         assert any("bo wins with bo's 2nd answer" in one for one in told)
         assert tab.js("document.querySelectorAll('.future').length") == 0
         tab.press("ArrowLeft", 37)
-        assert "completed with the answer of bo" in sentence(tab)
+        assert "completed with bo's answer" in sentence(tab)
 
 
 async def test_replay_is_started_by_a_key_plays_to_the_end_and_stops(browser: Browser, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     told = text[text.index("an answer can't win if another answer passes a superset of its checks") :]
     assert "ada's 1st answer couldn't win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
-    assert "with the answer's own protected files: ✓ passed" in told
+    assert "with its own versions of protected files: ✓ passed" in told
     assert "looked at the prices\nFAILED: price_20 is wrong" in told
     assert "also failed before" in told
     # A pass stands beside that of the unchanged files: bo took a price out, and so a test.

@@ -190,7 +190,7 @@ async def test_whatever_could_harm_is_named_and_needs_a_yes_also_where_an_agent_
                 beyond[found] = {one for one in listed if one.startswith("  ! ")}
                 assert code == "config_untrusted", name
                 assert f"  ! {line.format(repository=project.repository)}" in beyond[found], (name, message)
-                assert f"`massgen trust {project.found}`" in message
+                assert f"`massgen validate --trust {project.found}`" in message
             assert beyond[True] == beyond[False], name
             assert set(listed) == beyond[False], "an agent reads only what is beyond"
     assert project.untouched
@@ -361,7 +361,7 @@ async def test_a_config_that_an_agent_names_reaches_only_what_the_call_names(pla
 
         message = await refused(named(place, reads))
         assert f"! reads: {notes}" in message
-        assert f"`massgen trust {place.repository / 'team.yaml'}`" in message
+        assert f"`massgen validate --trust {place.repository / 'team.yaml'}`" in message
         await refused(named(place, reads), context_paths=[str(place.repository)])
         granted = {"context_paths": [str(place.person)], "dry_run": True}
         assert (await call(client, "start_run", question="q", config=named(place, reads), **granted))["reach"]
@@ -380,7 +380,7 @@ async def test_a_config_that_an_agent_names_reaches_only_what_the_call_names(pla
         assert planned["reach"] == f"writes {notes}"
         code, message = await expect_error(client, "start_run", question="q", config=named(place, sly()))
         assert code == "config_untrusted"
-        assert f"`massgen trust {place.repository / 'team.yaml'}`" in message
+        assert f"`massgen validate --trust {place.repository / 'team.yaml'}`" in message
     assert not place.stranger.heard
 
 

@@ -24,7 +24,7 @@ async def test_neither_the_question_nor_a_file_goes_to_a_host_that_only_an_agent
     async with tools() as client:
         for spelled in (str(config), f"{place.repository}/../{place.repository.name}/team.yaml", "./team.yaml"):
             code, message = await expect_error(client, "start_run", **{**arguments, "config": spelled})
-            assert (code, f"`massgen trust {config}`" in message) == ("config_untrusted", True)
+            assert (code, f"`massgen validate --trust {config}`" in message) == ("config_untrusted", True)
         assert place.untouched
         await place.verb_beside("trust", str(config))
         done = await call(client, "start_run", **arguments, wait_seconds=45)

@@ -59,7 +59,7 @@ async def test_a_found_config_that_nobody_accepted_decides_by_votes_and_runs_no_
     outcome, ran, note = await decided(there)
     assert (outcome, ran) == ("consensus", False)
     assert "massgen doesn't run scripts that agents write, since you haven't allowed it" in note
-    assert f"`massgen trust {there.work}/.massgen/config.yaml`" in note
+    assert f"`massgen validate --trust {there.work}/.massgen/config.yaml`" in note
     accept(there)
     outcome, ran, note = await decided(there)
     assert (outcome, ran) == ("tested", True)

@@ -128,7 +128,7 @@ def test_one_command_that_the_refusal_names_is_enough(
     if not refusal:
         return
     path = config or place.found
-    assert refusal.count(f"`massgen trust {path}`") == 1
+    assert refusal.count(f"`massgen validate --trust {path}`") == 1
     assert place.verb("trust", str(path))[0] == 0
     for _ in range(2):
         assert DOORS[door](place, litellm, config) == ""
@@ -142,10 +142,10 @@ async def test_below_a_repositorys_config_each_door_names_its_own_way_to_it(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(MassgenError) as refused:
         await massgen_mcp.run("q")
-    words = f"to use it: pass {config} as `config`; with LiteLLM, use the model `massgen/path:{config}`."
+    words = f"To use it: pass {config} as `config`; with LiteLLM, use the model `massgen/path:{config}`."
     assert words in str(refused.value)
     async with tools() as client:
         _, message = await expect_error(client, "start_run", question="q")
-        assert f"to use it: `team: {config}`." in message
+        assert f"To use it: `team: {config}`." in message
         assert (await call(client, "start_run", question="q", team=str(config), dry_run=True))["status"] == "planned"
     assert (await massgen_mcp.run("q", config=str(config)))["final_answer"]

@@ -142,9 +142,9 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         assert (waited["status"], waited["changed"]) == ("completed", True)
         status = await checked.call("get_status", run_id=run_id)
         assert status["agents"] == [
-            "ada (scripted): voted for agent2.2",
-            "bo (scripted): voted for agent2.2",
-            "cleo (scripted): voted for agent3.1",
+            "ada (scripted): voted for bo's 2nd answer",
+            "bo (scripted): voted for bo's 2nd answer",
+            "cleo (scripted): voted for cleo's 1st answer",
         ]
         summary = await checked.call("get_result", run_id=run_id)
         assert summary["answer"].startswith("Neither: replace it piece by piece.")
@@ -166,8 +166,8 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
 
         full = await checked.call("get_result", run_id=run_id, view="full")
         assert full["answer"].startswith(summary["answer"])
-        for label in ("agent1.1", "agent2.1", "agent2.2", "agent3.1"):
-            assert f"## {label} " in full["answer"]
+        for name in ("ada's 1st", "bo's 1st", "bo's 2nd", "cleo's 1st"):
+            assert f"## {name} answer" in full["answer"]
         assert "Mend it. The service earns money" in full["answer"]
         votes = await checked.call("get_result", run_id=run_id, view="votes")
         assert ("answer" in votes, votes["votes"]) == (False, summary["votes"])
@@ -200,15 +200,14 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
         result = await call(client, "get_result", run_id=run_id)
     assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "majority", 11)
     assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
-    told = "same content: agent1.1 = agent2.1 (3 votes together)"
-    assert told in result["note"]
+    assert "same content: a's 1st answer = b's 1st answer (3 votes together)" in result["note"]
     assert [dissent["label"] for dissent in result["dissent"]] == ["agent4.1"]
     record = json.loads((home.run_directory(run_id) / "coordination_events.json").read_text())
     assert record["camps"][0] == {"answers": ["agent1.1", "agent2.1"], "votes": 3}
     said = {e["agent_id"]: e["context"]["same_as"] for e in record["events"] if e["event_type"] == "vote_cast"}
     assert [said[f"agent_{letter}"] for letter in "abcde"] == [["agent2.1"], ["agent1.1"], ["agent1.1"], [], None]
     table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
-    assert told in " ".join(table.split())
+    assert "agent1.1 = agent2.1 (3 votes together)" in " ".join(table.split())
 
 
 async def test_a_tie_is_voted_on_once_more_then_stays_one_and_the_result_tells_both(home: TempHome) -> None:
@@ -222,10 +221,9 @@ async def test_a_tie_is_voted_on_once_more_then_stays_one_and_the_result_tells_b
     drawn = min(labels, key=lambda label: hashlib.sha256(f"{run_id}/{label}".encode()).hexdigest())
     assert (result["outcome"], result["winner"]) == ("tie_broken", {"agent1.1": "a"}.get(drawn, "b"))
     assert [vote["voter"] for vote in result["votes"]] in (["a", "b"], ["b", "a"])
-    told = "run-off: agent1.1: 1, agent2.1: 1; tied: agent1.1, agent2.1"
-    assert told in result["note"]
+    assert "a's 1st answer: 1, b's 1st answer: 1; tied: a's 1st answer, b's 1st answer" in result["note"]
     table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
-    assert told in " ".join(table.split())
+    assert "run-off: agent1.1: 1, agent2.1: 1; tied: agent1.1, agent2.1" in " ".join(table.split())
 
 
 @pytest.mark.parametrize("mode", MODES)

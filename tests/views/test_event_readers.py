@@ -72,7 +72,7 @@ READERS: Mapping[str, str] = {
     "FilesChecked": "state rules page redaction",
     "FirstAnswersClosed": "rules",
     "AgentDropped": "state resume rules page spans",
-    "ModelReplaced": "state",
+    "ModelReplaced": "state rules",
     "WinnerChosen": "resume rules page",
     "PresentationStarted": "state resume page spans",
     "AnswerPresented": "state resume spans",

@@ -192,7 +192,7 @@ async def test_the_difference_between_two_answers_is_told_line_by_line(tmp_path:
 
 @pytest.mark.parametrize("reason", [*get_args(DropReason), *get_args(FailureReason)])
 def test_every_reason_of_a_failure_says_which_setting_or_command_changes_it(reason: Any) -> None:
-    assert re.search(r"`[a-z-]+|--models|--num-agents|key", REMEDIES[reason]), REMEDIES[reason]
+    assert re.search(r"`[a-z-]+|--model\b|--num-agents|key", REMEDIES[reason]), REMEDIES[reason]
     assert "resume" not in REMEDIES[reason], "what has failed has ended"
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.words.messages import GAP, read_messages
+
 MOST_READ = (
     *("tutorial", "config", "code-work", "costs", "security", "guarantees", "cli", "clients", "troubleshooting"),
     *("python", "runs"),
@@ -23,7 +25,7 @@ FOREIGN = {
     *("backends/frameworks/ag2_agent.py", "backends/frameworks/ag2_group.py"),
 }
 """Files whose texts are prompts, or errors of providers in their own words."""
-PROMPTS = {"EVIDENCE", "FILES", "REFUTE", "REVIEW", "RULE", "_FINAL_NOTE", "_TOOLS_NOTE"}
+PROMPTS = {"ACCEPT", "EVIDENCE", "FILES", "REFUTE", "REVIEW", "RULE", "_FINAL_NOTE", "_QUESTION", "_TOOLS_NOTE"}
 """Constants that hold prompts, in other files."""
 PLACES_OF_FOLDERS: Mapping[str, str] = {
     "cli": "command line",
@@ -57,9 +59,15 @@ PROGRAM = re.compile(
 """Beginnings of SQL, Python, shell and markup."""
 PATTERN = re.compile(
     r"\(\?[:!<Pi-]|\\[bdswSE.1(]|\w\|\w|[=<>] ?\?\d|\bAND [a-z(]|= CASE|\bFROM (runs|procrastinate)|\(old mode"
-    r"|\brun_id, [a-z]+, |differ\|GIT|[{] (font|border)|^\((allow|deny)|^(umoci|echo|state IN|str [|]|if command)"
+    r"|\brun_id, [a-z]+, |differ\|GIT|[{] (font|border)|^\((allow|deny)|^(umoci|kind=|echo|state IN|str [|]|if command)"
+    r"|\.\*\)|^[\[{]+(\w+: |\")"
 )
-"""Regular expressions, SQL, styles and shell."""
+"""Regular expressions, SQL, styles, shell and JSON."""
+GAPS = re.compile(rf"{GAP}(?: ?{GAP})+")
+WRAPPED = re.compile(r"(?<=[a-z,])\n(?=[a-z])")
+FIELD = re.compile(r"\{[a-z_]*\}(?!`)|%[sdr]\b")
+"""A field of a template, or of a line of the log."""
+TAG = re.compile(r"</?(?:p|li|ul|h\d|b|code|t[dhr])>")
 FEWEST_WORDS = 4
 
 
@@ -89,7 +97,7 @@ def draw_sentences(sentences: Sequence[Sentence], seed: str, count: int, places:
 def split_markdown(text: str) -> Iterator[str]:
     """Yield the sentences of a page: of its paragraphs, list items, headings and the cells of its tables."""
     text = LINK.sub(r"\1", FENCED.sub("", COMMENT.sub("", text)))
-    text = re.sub(r"<[^>\n]+>", "", text)
+    text = re.sub(r"(`[^`]*`)|<[^>\n]+>", r"\1", text)
     for block in re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )|\n(?=\|)|\n(?=#)", text):
         line = " ".join(block.split())
         parts = re.split(r"(?<!\\)\|", line.strip("|")) if line.startswith("|") else [line]
@@ -101,9 +109,12 @@ def split_text(text: str) -> Iterator[str]:
     """Yield the sentences of a text that is no program."""
     if PROGRAM.match(text) or PATTERN.search(text):
         return
+    text = WRAPPED.sub(" ", TAG.sub(" ", GAPS.sub(GAP, text)))
     for line in re.split(r"\n+|\s{2,}", text):
+        if PATTERN.search(line):
+            continue
         for part in END.split(line):
-            sentence = part.strip().replace("**", "")
+            sentence = part.replace("**", "").lstrip(";:,.)· ").rstrip()
             words = [word for word in CODE_SPAN.sub("", sentence).split() if WORD.fullmatch(word)]
             if len(words) >= FEWEST_WORDS:
                 yield sentence
@@ -119,19 +130,16 @@ def read_texts(source: str, *, with_docstrings: bool = False) -> Iterator[str]:
         match node:
             case ast.Expr(value=ast.Constant() as docstring):
                 left_out.add(docstring)
-            case ast.JoinedStr(values=values) if node not in left_out:
-                left_out.update(values)
-                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in values)
             case ast.Assign(targets=[ast.Name(id=name)], value=prompt) if name in PROMPTS:
                 left_out.update(ast.walk(prompt))
-            case ast.Constant(value=str(text)) if node not in left_out:
-                yield text
             case ast.FunctionDef(decorator_list=[_, *_]) | ast.AsyncFunctionDef(decorator_list=[_, *_]) if (
                 with_docstrings
             ):
                 yield " ".join((ast.get_docstring(node) or "").split())
             case _:
                 pass
+    for text in read_messages(tree, left_out):
+        yield FIELD.sub(GAP, text).replace("{{", "{").replace("}}", "}")
 
 
 def _of_pages(root: Path) -> Iterator[Sentence]:
@@ -166,7 +174,7 @@ def _read_file(path: Path, file: Path) -> Iterator[str]:
             yield from read_texts(source, with_docstrings=file.as_posix() in TOOL_DESCRIPTIONS)
         case ".js":
             for parts in SCRIPT_TEXT.findall(source):
-                text = re.sub(r"\$\{[^}]*\}", "…", "".join(parts))
+                text = re.sub(r"\$\{[^}]*\}", GAP, "".join(parts)).replace("\\'", "'")
                 if not CODE.search(text):
                     yield text
         case _:

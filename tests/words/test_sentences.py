@@ -6,7 +6,15 @@ import pytest
 
 from tests.harness import ROOT
 from tests.words.forms import FORMS, count_forms, find_forms, find_more, read_counts
-from tests.words.sentences import MOST_READ, Sentence, draw_sentences, find_sentences, read_texts, split_markdown
+from tests.words.sentences import (
+    MOST_READ,
+    Sentence,
+    draw_sentences,
+    find_sentences,
+    read_texts,
+    split_markdown,
+    split_text,
+)
 
 CLEAN = {"README", "help", "action", *(f"docs/{name}" for name in MOST_READ)}
 """Places without a banned form."""
@@ -26,6 +34,7 @@ Agents vote. The answer with the most votes wins: ties go to a run-off
 of the two best answers.
 
 - `max_usd` is the most that it costs
+- Every run has a file `runs/<run_id>/events.jsonl`<br>
 
 | key | meaning |
 |---|---|
@@ -76,6 +85,7 @@ def test_the_sentences_of_a_page_are_those_of_its_text_its_list_and_its_tables()
         "How the team finds a winner",
         "The answer with the most votes wins: ties go to a run-off of the two best answers.",
         "`max_usd` is the most that it costs",
+        "Every run has a file `runs/<run_id>/events.jsonl`",
         "Read this page first if you can.",
     ]
 
@@ -87,6 +97,29 @@ def test_messages_of_the_code_are_found_with_their_gaps(tmp_path: Path) -> None:
     )
     assert list(read_texts(module.read_text())) == ["no run … here"]
     assert list(read_texts(module.read_text(), with_docstrings=True)) == ["Do it.", "no run … here"]
+
+
+def test_a_message_is_joined_from_its_parts() -> None:
+    source = """
+def describe(name, count, reason):
+    hint = "did you mean it?" if name else "there are none"
+    text = f"no run {name}; {hint}"
+    if count:
+        text += f", and {'none' if reason else 'one'} more"
+    return "Sorry: " + reason + TEMPLATE
+TEMPLATE = "the run {name} failed"
+"""
+    assert [*read_texts(source)] == [
+        "no run …; did you mean it?",
+        "no run …; there are none",
+        "no run …; did you mean it?, and none more",
+        "no run …; did you mean it?, and one more",
+        "Sorry: …the run … failed",
+    ]
+
+
+def test_a_fragment_loses_the_punctuation_that_joins_it_to_others() -> None:
+    assert [*split_text("; … … wait for the quota")] == ["… wait for the quota"]
 
 
 def test_the_same_seed_draws_the_same_sentences_of_the_places_asked_for(sentences: list[Sentence]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from massgen_mcp.cli.arguments import OF_RUN, TRUST, VERDICTS, YES, amount, output
 from massgen_mcp.cli.command_line import argument
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED
-from massgen_mcp.cli.verb import NEWEST, Verb, run_async
+from massgen_mcp.cli.verb import Verb, run_async
 
 if TYPE_CHECKING:
     from massgen_mcp.errors import MassgenError
@@ -115,12 +115,13 @@ class ResumeVerb(Verb):
     )
     _here = False
 
+    def needs_run(self, options: argparse.Namespace) -> bool:
+        return not options.here
+
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         self._here = options.here
         if options.here:
             self.interrupted, self.is_private = EXIT_INTERRUPTED, False
-        if not options.here and options.run_id in (None, *NEWEST) and not self.can_ask():
-            return "resume needs a run's ID; `massgen runs` lists them"
         if options.here and (options.trust is not None or options.json):
             return "--here continues a run as you started it; leave --trust and --json out"
         if not options.here and (options.automation or options.apply or options.output_file or options.debug):

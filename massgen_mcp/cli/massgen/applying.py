@@ -137,7 +137,7 @@ def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
         case "clean":  # it was there to be looked at, and has gone
             return _not_applied(_later(run))
         case "applied" | "undone":
-            undo = f"; `massgen apply --undo {run.run_id}` takes them back" if run.listed else ""
+            undo = f"; `massgen apply --undo {run.run_id}` undoes this" if run.listed else ""
             return ApplyLine(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
 
 

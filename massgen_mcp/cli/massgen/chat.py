@@ -78,7 +78,7 @@ COMMANDS = (
 KEYS = (
     ("r", "show the history of the current turn, or of the last one"),
     ("Ctrl+C", "during a turn: cancel it (twice: leave); at the prompt: leave"),
-    ("Alt+Enter", "start start a new line in the question"),
+    ("Alt+Enter", "start a new line in the question"),
     ("@path", "let agents read a file or directory"),
 )
 MEANINGS = {name: command.meaning for command in COMMANDS for name in command.names}

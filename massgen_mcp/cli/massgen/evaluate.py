@@ -37,7 +37,7 @@ CHECKS_SECONDS = 600.0
 
 async def evaluate(options: EvalOptions) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps it from beginning."""
-    files = [OutputFile(path.absolute(), "--html") for path in _pages(options.html)]
+    files = [OutputFile(path.absolute(), "--page") for path in _pages(options.html)]
     for file in files:
         file.check()
     replayed = find_home(os.environ).path / "checks" / "replayed" / options.results.stem

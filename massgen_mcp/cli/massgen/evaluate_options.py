@@ -8,7 +8,6 @@ from pathlib import Path
 from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
-from massgen_mcp.evaluation.comparing import MOST_SAMPLES
 
 MANUAL = """
 massgen asks each team and one model every item. It then asks that model again, as often as the team's cost for the \
@@ -27,6 +26,9 @@ exit codes:
   2  the budget can't cover the next run, or this machine has a problem
   4  interrupted
 """
+
+
+MOST_SAMPLES = 40
 
 
 @dataclass(frozen=True, slots=True)

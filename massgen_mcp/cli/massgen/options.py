@@ -45,7 +45,7 @@ class Options:
     """None: the interactive mode. `-` is still to be read from standard input (`questions.whole_question`)."""
     config: str | None = None
     models: tuple[str, ...] = ()
-    """Of `--model` and `--models`."""
+    """Of `--model`."""
     backend: str | None = None
     num_agents: int | None = None
     system_message: str | None = None

@@ -30,7 +30,7 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.request.team import unused_config
 from massgen_mcp.request.trust import read_file, remember
 
-HEADER = "# Made by `massgen --init`. massgen reads keys from the environment, never from a config.\n\n"
+HEADER = "# Made by `massgen init`. massgen reads keys from the environment, never from a config.\n\n"
 
 
 def begin(*, cwd: Path, environ: Mapping[str, str]) -> Path | None:

@@ -132,8 +132,8 @@ def describe_refusal(pairs: Sequence[Pair]) -> str:
     listed = "; ".join(f"{pair.key} to {pair.host}" for pair in pairs)
     return (
         f"massgen doesn't send these keys there: {listed}. It sends a key only to its own provider, to an "
-        "address from the environment, or to this machine. To allow another host, run `massgen trust CONFIG`, or "
-        f"add a line to {PAIRS_FILE} in your config directory."
+        "address from the environment, or to this machine. To allow another host, run "
+        f"`massgen validate --trust CONFIG`, or add a line to {PAIRS_FILE} in your config directory."
     )
 
 

@@ -60,7 +60,7 @@ def name_strong_model(word: str) -> str:
 
 
 def _suggest(name: str | None) -> str:
-    return f"did you mean {name}? Else " if name else ""
+    return f"did you mean {name}? Otherwise, " if name else ""
 
 
 def _meant(model: str) -> str:
@@ -69,10 +69,10 @@ def _meant(model: str) -> str:
         return f"it is a provider: use --backend {model}, or "
     strong = (row.strong_model for row in PROVIDERS if row.strong_model)
     if fitting := [name for name in strong if model.lower() in name.split("-")]:
-        return f"did you mean {fitting[0]}? Else "
+        return f"did you mean {fitting[0]}? Otherwise, "
     hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
     if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
-        return f"did you mean {hyphened}? Else "
+        return f"did you mean {hyphened}? Otherwise, "
     if _OPEN_MODELS.match(model):
-        return f"did you mean ollama/{model[:80]}? Else "
+        return f"did you mean ollama/{model[:80]}? Otherwise, "
     return ""

@@ -44,9 +44,9 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     if config.orchestrator.checks:
         checking = await sandbox_of_checks(config, environ)
         where = (
-            f"commands run in the sandbox {_with_what_is_broken([checking])}"
+            f"run in the sandbox {_with_what_is_broken([checking])}"
             if checking.level
-            else f"agents' commands can't run, so massgen refuses this run: {checking.why}"
+            else f"can't run, so massgen refuses this run: {checking.why}"
         )
         lines.append(f"Checks {where}.")
     servers = server_places(config, await sandboxes_of_servers(config, environ))

@@ -41,7 +41,7 @@ class SessionHistory:
         lead = f"The team reads {count} earlier turn{('' if count == 1 else 's')} of this session" if count else ""
         if self.left_out:
             lead = lead or "The team reads no earlier turn of this session"
-            return f"{lead}; {self.left_out} older or lost one{('' if self.left_out == 1 else 's')} not included. "
+            return f"{lead}; it doesn't read {self.left_out} older or lost turn{('' if self.left_out == 1 else 's')}. "
         return f"{lead}. " if lead else ""
 
 

@@ -117,7 +117,7 @@ class Ways:
         "Merge the diff from get_result view=diff by hand, remove the files in the way, or apply only other "
         "files with `paths`."
     )
-    undo: str = "`massgen apply --undo {run_id}` takes them back."
+    undo: str = "To undo this: massgen apply --undo {run_id}"
 
 
 TOOL = Ways(undo="To undo this, call apply_result with undo=true and dry_run=false.")

@@ -45,6 +45,7 @@ from massgen_mcp.server.results.words import (
     team_text,
 )
 from massgen_mcp.views.ending import describe_loss
+from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.outcome import describe_outcome
 
 ResultView = Literal["summary", "full", "votes", "diff", "agent"]
@@ -257,9 +258,9 @@ def _everything(view: RunView) -> str:
     """The final answer, then whole and in full length all that led to it."""
     run = view.snapshot
     parts = [] if run.best_answer is None else [run.best_answer]
-    parts += [f"## {answer.label} ({id_of(run, answer.agent)})\n\n{answer.content}" for answer in run.answers]
+    parts += [f"## {name_answer(run, answer.label)}\n\n{answer.content}" for answer in run.answers]
     votes = votes_of(view, ALL)
-    parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in votes]
+    parts += [f"## Vote of {vote.voter} for {name_answer(run, vote.label)}\n\n{vote.reason}" for vote in votes]
     reason = reason_of(view, None)
     gone = degraded_of(view, ALL, reason)
     parts += ["\n\n".join(filter(None, (f"## {describe_loss(one.agent, one.reason)}", one.message))) for one in gone]

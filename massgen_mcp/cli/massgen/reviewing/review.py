@@ -156,7 +156,7 @@ class _Asked:
 async def review(options: ReviewOptions) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps it from beginning."""
     cwd = Path.cwd()
-    files = [OutputFile(path.absolute(), "--output-file") for path in options.output_files]
+    files = [OutputFile(path.absolute(), "--output") for path in options.output_files]
     for file in files:
         file.check()
     earlier = earlier_findings(_option_text("--previous", options.previous, MOST_PREVIOUS)) if options.previous else []
@@ -177,7 +177,7 @@ async def review(options: ReviewOptions) -> int:
     max_usd = options.max_usd or team.config.budget.max_usd
     with keep_runs(_compute_subject(change, team.config, max_usd), keeps=given.listed) as kept:
         if kept.count:
-            print_error(f"This review was interrupted. It continues with {counted(kept.count, 'run')} of before")
+            print_error(f"This review was interrupted. It continues with {counted(kept.count, 'earlier run')}")
         found = await _reviewed(_Asked(given, team, max_usd, kept), change)
         code = _deliver(found, earlier, options, files)
         kept.forget()

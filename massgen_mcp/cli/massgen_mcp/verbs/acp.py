@@ -1,4 +1,4 @@
-"""`massgen-mcp acp`: the team as an agent of an editor, over the Agent Client Protocol on standard input and output."""
+"""`massgen acp`: the team as an agent of an editor, over the Agent Client Protocol on standard input and output."""
 
 import argparse
 import os

@@ -36,6 +36,7 @@ LOST = (
     "`massgen` stay in their projects' .massgen, without an entry in the list"
 )
 
+_QUESTION = "What is six times seven?"
 PLAYED = {"ok": "pass", "warn": "skip", "fail": "FAIL"}
 """How `check-adapter` says how it went."""
 
@@ -80,7 +81,7 @@ async def _whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
     agents = [{"id": each, "backend": backend} for each in ("one", "two")]
     limits = {"orchestrator_timeout_seconds": 60}
     try:
-        await run_team("What is six times seven?", config_dict={"agents": agents, "timeout_settings": limits})
+        await run_team(_QUESTION, config_dict={"agents": agents, "timeout_settings": limits})
     except MassgenError as error:
         return DoctorCheck("run", "fail", f"a team of two reaches no final answer: {error}")
     return DoctorCheck("run", "ok", "a team of two reaches a final answer")

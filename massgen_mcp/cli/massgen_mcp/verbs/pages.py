@@ -31,6 +31,8 @@ async def write_report(options: argparse.Namespace) -> int:
         output.check()
     with run_service() as service:
         view = await service.watcher.get_run(await find_run_to_read(service, options.run_id))
+        if view.damage is not None and not view.directory.path.exists():
+            raise view.damage
         html = report(await service.pages.draw(view, redacted=options.redact))
     own = view.directory.report
     place = own.with_stem(f"{own.stem}-redacted") if options.redact else own

@@ -10,6 +10,7 @@ from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.results import Result
@@ -21,12 +22,28 @@ async def show_result(options: argparse.Namespace) -> int:
     what = "agent" if options.agent and options.view is None else options.view or "summary"
     with run_service() as service:
         view = await service.watcher.get_run(await find_run_to_read(service, options.run_id))
+        if not view.ended and not view.row.moved and what not in ("agent", "votes") and options.agent is None:
+            raise MassgenError("not_finished", _describe_progress(view))
         found = results.whole_result(view, what, options.agent)
         if options.json:
             print_line(results.render_result(view, found))
         else:
             _say(found, view, options)
     return exit_of_run(view)
+
+
+def _describe_progress(view: RunView) -> str:
+    """Say how a run goes on that has no result yet."""
+    run_id = view.row.run_id
+    match view.state:
+        case "input_required":
+            return (
+                f"{run_id} waits for you; `massgen status {run_id}` shows for what, `massgen answer {run_id}` answers"
+            )
+        case "interrupted":
+            return f"{run_id} was interrupted; `massgen resume {run_id}` continues it"
+        case state:
+            return f"{run_id} is {state}; `massgen watch {run_id}` follows it"
 
 
 def _say(found: Result, view: RunView, options: argparse.Namespace) -> None:

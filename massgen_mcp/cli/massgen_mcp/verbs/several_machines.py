@@ -1,5 +1,5 @@
-"""A store of several machines: `massgen-mcp store upgrade` makes its tables or brings them to this version,
-`massgen-mcp worker` executes its runs until it is told to leave, and `massgen start QUESTION` starts one, with
+"""A store of several machines: `massgen store upgrade` makes its tables or brings them to this version,
+`massgen worker` executes its runs until it is told to leave, and `massgen start QUESTION` starts one, with
 directories of this machine.
 """
 

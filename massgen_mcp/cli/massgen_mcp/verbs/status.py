@@ -20,6 +20,8 @@ def say_status(view: RunView) -> None:
     status = results.status(view)
     how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
     print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
+    if status.summary:
+        print_line(f"  {status.summary}")
     for agent in status.agents:
         print_line(f"  {agent}")
     print_line(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")

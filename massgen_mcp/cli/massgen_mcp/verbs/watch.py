@@ -128,6 +128,9 @@ async def _leave_in_order() -> None:
 
 async def _show(service: RunService, run_id: str, options: argparse.Namespace) -> int:
     if options.verb == "watch":
+        view = await service.watcher.get_run(run_id)
+        if view.damage is not None and not view.directory.path.exists():
+            raise view.damage
         if options.plain or (not options.json and person_at_terminal(os.environ)):
             return await watch_as_person(service, run_id, plain=options.plain)
         return await _show_lines(service, run_id, as_json=options.json)
