@@ -196,7 +196,7 @@ def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome
         assert window.leave() == 0
     with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
         assert other.leave() == 0
-        assert "☆ ada · weak: no agent reviewed the answer · " in other.everything
+        assert "☆ ada · weak: no agent reviewed the answer; an agent was left out · " in other.everything
         assert "Next   `massgen result run-" in other.everything
 
 

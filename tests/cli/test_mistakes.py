@@ -61,7 +61,9 @@ MISTAKES = {
     ),
     "dollars with their sign": Mistake("massgen --max-usd '$5' q", 1, "such as 2.50"),
     "no config": Mistake("massgen --validate", 1, "no config here, .*; create one with `massgen init`"),
-    "no interrupted run": Mistake("massgen --resume", 1, "this directory has no interrupted run"),
+    "no interrupted run": Mistake(
+        "massgen --resume", 1, "no interrupted run; `massgen runs --state interrupted` lists"
+    ),
     # verbs
     "login": Mistake("massgen login", 1, "`massgen doctor` shows which keys are set"),
     "list": Mistake("massgen list", 1, "`massgen runs` lists runs"),
@@ -238,6 +240,7 @@ def test_one_look_says_what_is_wrong_and_what_to_type(
     printed = capsys.readouterr()
     assert left.value.code == mistake.code, printed.err
     assert printed.out == ""
+    assert [*tmp_path.rglob("events.jsonl")] == [], "no run was started"
     at = 0
     for part in mistake.told.split(".*"):
         at = printed.err.find(part, at)

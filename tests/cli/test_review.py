@@ -458,7 +458,7 @@ async def test_a_dry_run_asks_nobody(home: TempHome) -> None:
         )
         assert (done.returncode, len(double.requests)) == (0, 0), done.stderr
     assert "1 file, +1 -1 lines" in done.stderr
-    assert done.stdout == f"{config}: 2 agents would review it. massgen asked no model.\n"
+    assert done.stdout == f"{config}: 2 agents would review it. No model was asked.\n"
     nobody = run_command(home, COMMAND_MODULE, "review", "--dry-run")
     assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "No agent can review it")
 

@@ -109,7 +109,10 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     with run_service(here=True) as service:
         if not beginning:
             if not (runs := await service.watcher.list_interrupted(cwd / PROJECT_FILES)):
-                raise MassgenError("invalid_action", "this directory has no interrupted run")
+                raise MassgenError(
+                    "invalid_action",
+                    "this directory has no interrupted run; `massgen runs --state interrupted` lists those elsewhere",
+                )
             return runs[0]
         view = await service.watcher.get_run(await service.watcher.find_run_id(beginning, to_change=True))
     if problem := view.newer or view.damage:
