@@ -262,7 +262,7 @@ def test_no_interface_decides_for_itself_what_was_done() -> None:
     "interface",
     [
         *("cli/exits.py", "cli/massgen/reporting.py", "cli/massgen/applying.py", "cli/massgen/reviewing/review.py"),
-        *("api/performing.py", "runs/batch.py", "runs/engine/store.py", "server/results/result.py", "editors/turn.py"),
+        *("api/performing.py", "runs/batch.py", "runs/engine/leases.py", "server/results/result.py", "editors/turn.py"),
         *("server/results/words.py", "page/head.py", "page/parts.py", "views/status_json.py", "views/ending.py"),
         *("views/coordination_record.py", "statistics/digest.py", "views/votes_text.py", "views/checks.py"),
     ],

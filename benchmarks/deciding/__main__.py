@@ -12,6 +12,7 @@ from benchmarks.deciding.doubles import Trial
 from benchmarks.deciding.in_sandbox import agreeing
 from benchmarks.deciding.rows import (
     BASE,
+    SITUATIONS,
     WORLDS,
     Bench,
     Row,
@@ -21,6 +22,7 @@ from benchmarks.deciding.rows import (
     order_row,
     refuter_rows,
     second_program_row,
+    situation_row,
     swapped_row,
     world_row,
 )
@@ -28,7 +30,8 @@ from benchmarks.deciding.variants import tasks
 
 HEADER = """\
 {tasks} functions, {run} changes of their code that were run, {wrong} wrong versions that pass the example; seed {seed},
-{trials} questions for each. Agents are doubles: nothing here says anything of real models. In brackets: 95 %."""
+{trials} questions for each. Agents are doubles: nothing here says anything of real models. In brackets: 95 %.
+Prices are those of assumed tokens."""
 
 
 def work(bench: Bench) -> list[Callable[[], list[Row] | Row]]:
@@ -37,6 +40,7 @@ def work(bench: Bench) -> list[Callable[[], list[Row] | Row]]:
     return [
         partial(base_rows, bench, 3, 15),
         partial(base_rows, bench, 5, 10),
+        *(partial(situation_row, bench, name) for name in SITUATIONS),
         *(partial(world_row, fewer, name) for name in WORLDS),
         partial(second_program_row, fewer),
         partial(hostile_rows, fewer),
@@ -76,7 +80,8 @@ def rows(seed: int, trials: int, sandbox: int, jobs: int) -> Iterator[Row]:
 def line(row: Row) -> str:
     bar = f"bar: {row.bar}; " if row.bar else ""
     verdict = "" if row.met == "told" else f"  [{bar}{row.met}]"
-    return f"{row.what}\n    {row.found}{verdict}"
+    costs = "".join(f"\n    {each}" for each in row.costs)
+    return f"{row.what}\n    {row.found}{verdict}{costs}"
 
 
 def main() -> int:

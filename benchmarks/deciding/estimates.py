@@ -1,5 +1,6 @@
 """What many questions come to: shares, and gaps closed, with intervals from drawing the tasks anew."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -16,6 +17,9 @@ class Outcome:
     calls: float
     lot: float = 0.0
     best: float = 0.0
+    dollars: float = 0.0
+    weak: tuple[str, ...] = ()
+    """Why the decision is weak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,18 @@ def estimate(of: Callable[[Sums], float], outcomes: Sequence[Outcome], less: Seq
     random = Random("bootstrap")
     values = sorted(value(random.choices(names, k=len(names))) for _ in range(RESAMPLES))
     return Estimate(value(names), values[int(0.025 * RESAMPLES)], values[int(0.975 * RESAMPLES)])
+
+
+def describe_costs(outcomes: Sequence[Outcome]) -> str:
+    """Say what a question costs, and how often its result is weak, by reason."""
+    count = len(outcomes)
+    dollars = sum(one.dollars for one in outcomes) / count
+    told = f"{sum(one.calls for one in outcomes) / count:.2f} calls, ${dollars:.4f} for each question; weak"
+    reasons = Counter(reason for one in outcomes for reason in one.weak)
+    shares = [f"{reason} {times / count:.1%}" for reason, times in sorted(reasons.items())]
+    return f"{told} {sum(map(bool, (one.weak for one in outcomes))) / count:.1%}" + f" ({', '.join(shares)})" * bool(
+        shares
+    )
 
 
 def _by_task(outcomes: Sequence[Outcome]) -> dict[str, Sums]:

@@ -1,13 +1,13 @@
 """The rows of the table: what was found, the bar, and whether it is met."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from benchmarks.deciding.deciding import Decided, decided, most_passed, swapped
 from benchmarks.deciding.doubles import Trial, World
-from benchmarks.deciding.estimates import Outcome, calls, estimate, gap, right
+from benchmarks.deciding.estimates import Outcome, calls, describe_costs, estimate, gap, right
 from benchmarks.deciding.refuter import challenged, unanimous
 from benchmarks.deciding.variants import Task
 from massgen_mcp.events.parts import Decide
@@ -35,6 +35,8 @@ class Row:
     found: str
     bar: str
     met: Met
+    costs: tuple[str, ...] = ()
+    """Of each way to decide in it: its costs, and how often its result is weak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,15 @@ def by(how: Decide, **more: object) -> Callable[[Trial], Decided]:
 
 def outcome(trial: Trial, result: Decided) -> Outcome:
     rights = [trial.right(agent) for agent in range(len(trial.programs))]
-    return Outcome(trial.task.name, trial.right(result.winner), result.calls, sum(rights) / len(rights), max(rights))
+    return Outcome(
+        trial.task.name,
+        trial.right(result.winner),
+        result.calls,
+        sum(rights) / len(rights),
+        max(rights),
+        result.dollars,
+        result.weak,
+    )
 
 
 # -- checks against vote ----------------------------------------------------------------------------------------------
@@ -88,9 +98,28 @@ def base_rows(bench: Bench, agents: int, points: int) -> list[Row]:
 def _plain(name: str, agents: int, found: Sequence[Outcome]) -> Row:
     """One way to decide, without a bar."""
     share, cost = estimate(right, found).value, estimate(calls, found).value
-    lot = sum(one.lot for one in found) / len(found)
-    what = f"{name}, {agents} agents: right {share:.3f} (by lot {lot:.3f}), {cost:.1f} calls"
-    return Row(what, f"closes {estimate(gap, found).percent()} of the gap", "", "told")
+    random = sum(one.lot for one in found) / len(found)
+    what = f"{name}, {agents} agents: right {share:.3f} (a random answer {random:.3f}), {cost:.1f} calls"
+    return Row(what, f"closes {estimate(gap, found).percent()} of the gap", "", "told", (describe_costs(found),))
+
+
+# -- late agents and ties ---------------------------------------------------------------------------------------------
+
+SITUATIONS: Mapping[str, tuple[int, Callable[[Trial], Decided]]] = {
+    "vote, the last agent's answer is late and included": (3, by("vote", late="included")),
+    "vote, the last agent's answer never comes": (3, by("vote", late="left out")),
+    "checks, the last agent's answer never comes": (3, by("checks", late="left out")),
+    "vote, each agent of another vendor": (3, by("vote", vendors=("a", "b", "c"))),
+    "vote, two agents of one vendor": (3, by("vote", vendors=("a", "b", "a"))),
+    "vote, two vendors": (2, by("vote", vendors=("a", "b"))),
+    "vote, two vendors, a fallback of a third one": (2, by("vote", vendors=("a", "b"), fallbacks=("c",))),
+}
+"""The number of agents, and the way to decide."""
+
+
+def situation_row(bench: Bench, name: str) -> Row:
+    agents, decide = SITUATIONS[name]
+    return _plain(name, agents, bench.outcomes(BASE, agents, decide))
 
 
 def world_row(bench: Bench, name: str, agents: int = 3) -> Row:
@@ -98,13 +127,14 @@ def world_row(bench: Bench, name: str, agents: int = 3) -> Row:
     vote, checks = (bench.outcomes(world, agents, by(how)) for how in ("vote", "checks"))
     closed, more = estimate(gap, checks), estimate(gap, checks, vote)
     found = f"vote {estimate(gap, vote).percent()}, checks {closed.percent()}: {more.points()}"
+    costs = (f"vote: {describe_costs(vote)}", f"checks: {describe_costs(checks)}")
     match name:
         case "no misunderstanding":
-            return Row(name, found, "checks ≥ 80 %", "met" if closed.value >= 0.8 else "NOT MET")
+            return Row(name, found, "checks ≥ 80 %", "met" if closed.value >= 0.8 else "NOT MET", costs)
         case "false expectations .5":
-            return Row(name, found, "≥ -5 points", "met" if more.value >= -0.05 else "NOT MET")
+            return Row(name, found, "≥ -5 points", "met" if more.value >= -0.05 else "NOT MET", costs)
         case _:
-            return Row(name, found, "", "a loss" if more.value < 0 else "a gain")
+            return Row(name, found, "", "a loss" if more.value < 0 else "a gain", costs)
 
 
 # -- fakes, and a second program --------------------------------------------------------------------------------------
@@ -158,20 +188,21 @@ def swapped_row(bench: Bench) -> Row:
         f"{less.points()} points of the gap",
         "below 0",
         "fails, as it must" if less.high < 0 else "DOES NOT FAIL",
+        (describe_costs(twin),),
     )
 
 
 def order_row(bench: Bench) -> Row:
-    """Agents listed backwards, with the same luck. What lots decide is left out: they go by the label."""
-    changed = total = lots = 0
+    """Agents listed backwards, with the same luck. Ties are left out: which answer is named depends on its label."""
+    changed = total = ties = 0
     for trial in bench.trials_of(BASE, 3):
         forth, back = (decided(trial, "checks", backwards=turned) for turned in (False, True))
         if "tie_broken" in (forth.outcome, back.outcome):
-            lots += 1
+            ties += 1
             continue
         total += 1
         changed += trial.programs[forth.winner] is not trial.programs[back.winner]
-    found = f"{changed:,} of {total:,} verdicts change ({lots:,} by lot left out)"
+    found = f"{changed:,} of {total:,} verdicts change ({ties:,} ties left out)"
     return Row("agents listed backwards", found, "≤ 1 %", "met" if changed <= total / 100 else "NOT MET")
 
 
@@ -209,4 +240,5 @@ def effort_row(bench: Bench, *, same_files: bool) -> Row:
     share = 1 - saved / estimate(calls, all_five).value
     name = "effort auto, five agents" + ("" if same_files else ", every answer its own files")
     found = f"{lost.points()} points right, {share:.0%} of the calls saved"
-    return Row(name, found, "≥ -1 point", "met" if lost.value >= -0.01 else "NOT MET")
+    met: Met = "met" if lost.value >= -0.01 else "NOT MET"
+    return Row(name, found, "≥ -1 point", met, (describe_costs(three_first),))

@@ -21,8 +21,8 @@ def majority(world: World, agents: int) -> float:
 
     The sum goes over how many agents answer each option. Of T options tied at the top each wins with probability 1/T:
     they have equally many authors, so in the run-off equally many vote for each by conviction, all others choose among
-    them at random, and what is tied after that is decided by lot. With two options and an odd team there are no ties,
-    and the sum is the binomial one.
+    them at random, and so is what is tied after that decided. With two options and an odd team there are no ties, and
+    the sum is the binomial one.
     """
     chances = _chances(world)
     independent = 0.0
@@ -91,7 +91,7 @@ def judges(world: World, judging: Judging, order: tuple[int, ...]) -> Verdict:
 
 def _run_off(tied: tuple[int, ...], rights: tuple[bool, ...], judging: Judging, order: tuple[int, ...]) -> float:
     """The chance that a run-off among these seats, all with as many votes, finds a right one. What it leaves tied is
-    decided by lot. One seat alone has won.
+    decided at random. One seat alone has won.
     """
     neutral = tuple(voter for voter in order if voter not in tied)
     right = 0.0

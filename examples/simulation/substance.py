@@ -69,13 +69,13 @@ def substance_work(trials: int, seed: str) -> list[Work]:
 
 
 def gain(trials: Sequence[Trial]) -> Estimate:
-    """How much more often they were right than by the same votes counted by wording, ties going by lot."""
+    """How much more often they were right than by the same votes counted by wording, ties going at random."""
     return Estimate.of([trial.right - trial.right_by_wording for trial in trials])
 
 
 def substance_table(found: Sequence[Sequence[Trial]]) -> str:
     lines = [
-        " n  votes counted by           right              gain               run-offs   by lot  calls",
+        " n  votes counted by           right              gain               run-offs   random  calls",
         "-" * 92,
     ]
     for place, (agents, wrong) in enumerate(product(TEAMS, MISREAD)):
@@ -85,7 +85,7 @@ def substance_table(found: Sequence[Sequence[Trial]]) -> str:
             plain = Estimate.of([trial.right_by_wording for trial in trials])
             tied = fmean(trial.tied for trial in trials)
             figures = f"{plain}  {'':>16}  {'':>8} {tied:>8.1%}"
-            lines.append(f"{agents:>2}  {'wording, ties by lot':<24}  {figures}  {2 * agents + 1:>5.2f}")
+            lines.append(f"{agents:>2}  {'wording, ties at random':<24}  {figures}  {2 * agents + 1:>5.2f}")
         how = "wording, run-off" if wrong is None else f"substance, {wrong:.0%} wrong"
         more = gain(trials)
         shares = [fmean(trial.tied for trial in trials), fmean(trial.by_lot for trial in trials)]

@@ -1,4 +1,4 @@
-"""The votes counted by substance: which answers say the same, and the lots that decide where votes do not. Pure.
+"""The votes counted by substance: which answers say the same, and the one that is named of equal answers. Pure.
 
 Two answers that say the same must not split the vote. Those with the same text, and the same changed files, are joined
 without a word: whoever names one of them names all. Of others a voter names, with its choice, the other answers on its

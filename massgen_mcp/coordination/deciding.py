@@ -48,7 +48,7 @@ def _is_left_behind(state: Coordination) -> bool:
 def _agreed_without_votes(state: Coordination) -> WinnerChosen | None:
     """The answer that more than half of all agents gave, where no vote stands, and none can come."""
     agreeing = state.agreement
-    if not _is_majority(state, len(agreeing)) or len(agreeing) < 2:
+    if not state.is_majority(len(agreeing)) or len(agreeing) < 2:
         return None
     return won(state, state.author(agreeing[0]), "best_so_far", agreeing=agreeing)
 
@@ -94,11 +94,7 @@ def _strength(state: Coordination, votes: int, *, unanimous: bool) -> Outcome:
     """
     if unanimous and votes == len(state.asked):
         return "consensus"
-    return "majority" if _is_majority(state, votes) else "plurality"
-
-
-def _is_majority(state: Coordination, votes: int) -> bool:
-    return votes * 2 > len(state.asked)
+    return "majority" if state.is_majority(votes) else "plurality"
 
 
 def _is_judged(state: Coordination, camp: Camp) -> bool:
@@ -192,8 +188,8 @@ def _run_off_votes(state: Coordination, run_off: StageOpened) -> dict[str, int]:
 
 
 def _drawn(state: Coordination, labels: Sequence[str], count: Count, outcome: Outcome) -> WinnerChosen:
-    """`labels` are of different camps. Of several the lot says which one is named, as it did among equals within a
-    camp.
+    """Return that one of `labels`, which are of different camps, wins; of several the one whose hash is the lowest, as
+    among equals within a camp.
     """
     label = drawn(state.rules.seed, labels)
     equals = count.leaders(count.camp_of(label)) if len(labels) == 1 else tuple(labels)
@@ -239,7 +235,7 @@ def _early(state: Coordination, undecided: list[str]) -> bool:
         case "off":
             return False
         case "majority":
-            return _is_majority(state, state.count.top[0].votes)
+            return state.is_majority(state.count.top[0].votes)
         case "proven":
             return not any(state.within_limit(agent) for agent in undecided) and _proven(state, len(undecided))
 
@@ -260,6 +256,6 @@ def _proven(state: Coordination, undecided: int) -> bool:
         found = possible_camps(labels, state.choices, undecided, state.alike, state.contradictions)
         return [sum(votes[label] for label in camp) + undecided for camp in found]
 
-    if not _is_majority(state, votes[leader]) and any(_is_majority(state, most) for most in might_join([*votes])):
+    if not state.is_majority(votes[leader]) and any(state.is_majority(most) for most in might_join([*votes])):
         return False
     return all(most < votes[leader] for most in might_join([label for label in votes if label != leader]))

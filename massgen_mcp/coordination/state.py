@@ -16,7 +16,8 @@ waits until every live agent has answered once, or until the stragglers were giv
 Votes are counted by *camp*: answers that say the same do not split the vote (see `count`). The most voted answer of the
 camp with the most votes wins. If camps are tied when all votes are in, there is one *run-off* among their most voted
 answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that an
-agent outside the tie judges, else the final answer states the tied positions (who wins, and when, is `deciding`).
+agent outside the tie judges, or a model of another vendor; else the final answer states the tied positions (who wins,
+and when, is `deciding`).
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
 others. A run-off is one of them. Some come before the first answers (see `failing_test`), or say who is asked for one.
@@ -200,6 +201,10 @@ class Coordination:
         named = [stage.agents for stage in self.stages if stage.kind == "answer"]
         able = [agent for agent in self.seats if agent != self.rules.judge]
         return tuple(agent for agent in able if any(agent in agents for agents in named)) if named else tuple(able)
+
+    def is_majority(self, votes: int) -> bool:
+        """Check whether these are more than half of the agents that were asked; those that dropped out count."""
+        return votes * 2 > len(self.asked)
 
     @property
     def involved(self) -> tuple[str, ...]:

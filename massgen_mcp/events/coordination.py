@@ -126,7 +126,9 @@ class StageOpened(Event):
     left: int = 0
     """So many agents may be asked for an answer after these."""
     by_fallback: bool = False
-    """The model of the agent's fallback does it, because the agent's own answer is one of these."""
+    """The model of the agent's fallback does it, because the model of no other agent is from a vendor that neither of
+    the two answers comes from.
+    """
     elected: WinnerChosen | None = None
     """In a challenge (`refute`, `settle`, `revise`): the winner, as far as it stands."""
 

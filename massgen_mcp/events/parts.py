@@ -31,12 +31,12 @@ Outcome = Literal[
     "synthesised",
     "judged",
 ]
-"""How good a completed run's agreement was: all agents that were asked voted for one camp; more than half of them did;
-half or fewer did; the votes were tied in a run-off, too; of a team of one; of the only agent that was left; the best
-there was when the run was cut short; no other passes the required checks as it does, or it passes a check that the base
-fails; it passed most of the tests that the others wrote; all answers have the same files; an agent read all of the
-first answers and found that they say the same; nobody answered, and this is what a dropped agent left in files; an
-agent wrote it from all answers; the judge that the config names found it the best.
+"""How good a completed run's agreement was: all agents that were asked voted for one camp; more than half of them did,
+or all, but only after a run-off; half or fewer did; the votes were tied in a run-off, too; of a team of one; of the
+only agent that was left; the best there was when the run was cut short; no other passes the required checks as it does,
+or it passes a check that the base fails; it passed most of the tests that the others wrote; all answers have the same
+files; an agent read all of the first answers and found that they say the same; nobody answered, and this is what a
+dropped agent left in files; an agent wrote it from all answers; the judge that the config names found it the best.
 """
 
 BY_VOTES: frozenset[Outcome] = frozenset({"consensus", "majority", "plurality", "tie_broken"})

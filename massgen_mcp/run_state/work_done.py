@@ -257,7 +257,7 @@ _WAYS: Mapping[Outcome, DecidedBy] = {
 def _has_no_majority(run: RunFacts, agree: int, dissent: int) -> bool:
     """Return whether half or fewer of the agents that were asked voted for what the winner says."""
     if run.winner is not None and run.winner.outcome == "plurality":
-        return agree * 2 <= len(run.coordination.asked)
+        return not run.coordination.is_majority(agree)
     return agree < dissent and not _is_tied(run)
 
 
