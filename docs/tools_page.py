@@ -69,6 +69,11 @@ HINTS = (
     ("openWorldHint", "It asks model providers.", ""),
 )
 UNSAID: Mapping[tuple[str, str], str] = {
+    **{
+        (tool, "run_id"): "From start_run."
+        for tool in ("wait_run", "get_status", "get_result", "control_run", "apply_result")
+    },
+    ("start_run", "num_agents"): "Team size.",
     ("wait_run", "cursor"): "From an earlier call.",
     ("wait_run", "timeout_seconds"): "Wait at most this long.",
     ("start_run", "on_conflict"): "What to do if the key is taken by another request.",

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, WithJsonSchema
 
 from massgen_mcp.changes.git import is_address
 from massgen_mcp.config.adjusted import given_path
@@ -54,7 +54,6 @@ def _parse_moment(given: object) -> object:
 Moment = Annotated[
     float, BeforeValidator(_parse_moment), BOUNDED, WithJsonSchema({"type": "string", "format": "date-time"})
 ]
-RunId = Annotated[str, Field(description="From start_run.")]
 
 
 class _PathGiven(BaseModel, frozen=True, extra="forbid"):

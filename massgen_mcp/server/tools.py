@@ -34,7 +34,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
-from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, Moment, PathGiven, RunId, context_path, named_team
+from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, Moment, PathGiven, context_path, named_team
 from massgen_mcp.server.clients import is_over_http
 from massgen_mcp.server.results.words import choose_waiting
 from massgen_mcp.server.waiting import is_raise_agreed, wait_with_progress
@@ -83,7 +83,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 description='One agent each: a provider or model, as ["gpt", "gemini", "openai/MODEL"]. Not with team.'
             ),
         ] = None,
-        num_agents: Annotated[int | None, Field(description="Team size.", ge=0, le=MAX_AGENTS)] = None,
+        num_agents: Annotated[int | None, Field(ge=0, le=MAX_AGENTS)] = None,
         context_paths: Annotated[
             list[PathGiven] | None,
             Field(
@@ -171,7 +171,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
         context: Context,
-        run_id: RunId,
+        run_id: str,
         until: Annotated[
             Literal["terminal", "phase", "change"],
             Field(description="End, next phase, or any event after `cursor`."),
@@ -185,14 +185,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         return results.waited(view, before, woken=_note_wait(server, context, view))
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
-    async def get_status(run_id: RunId) -> results.Status:
+    async def get_status(run_id: str) -> results.Status:
         """Return what the run is doing now: phase, agents, cost."""
         view = await service.watcher.get_run(run_id)
         return results.status(view, _describe_waiting(server, view))
 
     @server.tool(title="Result of a run", annotations=READ_ONLY, meta=FINDS_RESULT)
     async def get_result(
-        run_id: RunId,
+        run_id: str,
         view: Annotated[
             results.ResultView,
             Field(description="full: all answers and votes. diff: the patch."),
@@ -213,7 +213,7 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
     @server.tool(title="Control a run", annotations=CONTROLS, meta=FINDS_CONTROL)
     async def control_run(
         context: Context,
-        run_id: RunId,
+        run_id: str,
         action: Annotated[
             Literal["cancel", "finish_now", "steer", "answer", "raise_budget", "resume"],
             Field(
@@ -234,7 +234,7 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
 
     @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
     async def apply_result(
-        run_id: RunId,
+        run_id: str,
         dry_run: Annotated[bool, Field(description="false does it.")] = True,
         paths: Annotated[list[str] | None, Field(description="Only these files or hunks: FILE#2.")] = None,
         agent: Annotated[str | None, Field(description="This agent's changes, not the winner's.")] = None,

@@ -390,6 +390,7 @@ class _Pages:
             truncated=False,
             run_id=view.row.run_id,
             status=view.state,
+            reason=reason_of(view) if view.damage is not None else None,
             winner=self._winner,
             files=files_of(self._changes(), detail.files),
             paths=_paths(view, self.agent) if detail.paths else None,

@@ -24,7 +24,7 @@ from massgen_mcp.views.votes_text import list_decisions, nobody_voted
 AFTER_RESTART = "Set them and restart the server, then call control_run with action=resume."
 AFTER_UPGRADE = "Upgrade it, then call control_run with action=resume."
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
-NOT_WOKEN = "Nothing wakes you here: before you end your turn, call wait_run until the run has ended."
+NOT_WOKEN = "Nothing wakes you here: before your turn ends, call wait_run until the run ends."
 WOKEN = "Do other work or end your turn; you will be woken with the result."
 STILL_RUNNING = "Still running. Call wait_run again, or do other work first."
 STILL_RUNNING_WOKEN = "Still running. Do other work or end your turn; you will be woken with the result."
