@@ -36,6 +36,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
         "massgen_mcp/runs/store/postgres/steps/0002_people.sql",
         "massgen_mcp/runs/store/postgres/steps/0003_shares.sql",
         "massgen_mcp/runs/store/postgres/steps/0004_summaries.sql",
+        "massgen_mcp/runs/store/postgres/steps/0005_kinds.sql",
     ),
     "replies to the first messages of an MCP client, sent before the server is imported": (
         "massgen_mcp/server/first_answers.json",

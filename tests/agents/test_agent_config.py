@@ -386,7 +386,7 @@ def test_a_switch_that_the_backend_lacks_is_refused_when_the_config_is_used() ->
     assert message in refused(somewhere)
     compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
     gemini = AgentConfig.create_gemini_config(enable_web_search=True, base_url=compatible)
-    assert refused(gemini).endswith("it has no built-in tools here; leave base_url out")
+    assert refused(gemini).endswith("it offers no built-in tools here; leave base_url out")
 
 
 async def test_the_compatible_type_has_the_search_of_whoever_is_there(aimock: Aimock) -> None:

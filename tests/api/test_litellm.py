@@ -198,8 +198,8 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        ({"model": "massgen/basic_mutli"}, "NotFoundError", "did you mean @examples/basic_multi?"),
-        ({"model": "massgen/path:nowhere.yaml"}, "NotFoundError", "this file doesn't exist"),
+        ({"model": "massgen/basic_mutli"}, "NotFoundError", "Did you mean @examples/basic_multi?"),
+        ({"model": "massgen/path:nowhere.yaml"}, "NotFoundError", "Config file not found: nowhere.yaml"),
         ({"model": "massgen/model:gpt-5"}, "AuthenticationError", "needs OPENAI_API_KEY"),
         ({"model": "massgen/build"}, "BadRequestError", "name model or models"),
         ({"model": "massgen/build", "models": ["what"]}, "BadRequestError", "write provider/model"),

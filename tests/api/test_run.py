@@ -106,10 +106,10 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         (
             {"config": "nowhere.yaml"},
             "config_not_found",
-            "nowhere.yaml: this file doesn't exist; name a YAML file, or @",
+            "Config file not found: nowhere.yaml. Name a YAML file or @",
         ),
-        ({"config": "@examples/basic_mutli"}, "config_not_found", "did you mean @examples/basic_multi?"),
-        ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set it in the environment"),
+        ({"config": "@examples/basic_mutli"}, "config_not_found", "Did you mean @examples/basic_multi?"),
+        ({"model": "gpt-5"}, "missing_key", "needs OPENAI_API_KEY. Set the key in the environment"),
         ({"model": "my-model"}, "config_invalid", "write provider/model"),
         ({"models": "gpt-5"}, "invalid_arguments", "pass a single name as model"),
         ({"model": "scripted/x", "config": "a.yaml"}, "invalid_arguments", "config and model each name a team"),

@@ -174,7 +174,7 @@ CASES = (
         "a directory becomes a file, with an ignored one in it",
         "rm -r docs; echo x > docs",
         before="echo x > docs/x.log",
-        refused={"docs": "holds docs/x.log"},
+        refused={"docs": "a directory with this name contains docs/x.log"},
     ),
     # -- contents and kinds -------------------------------------------------------------------------------------------
     Case("binary, changed by the team", "printf 'x' | dd of=picture.bin conv=notrunc 2>/dev/null"),

@@ -350,7 +350,7 @@ def test_pipes_in_the_place_of_files_that_git_reads_keep_nobody_waiting(tmp_path
         (b"project/a.log", "added"),
         (b"project/sub/a.log", "added"),
     ]
-    assert outcome.notes == ("left out of project as repositories of their own: nested",)
+    assert outcome.notes == ("left out of project as nested repositories: nested",)
 
 
 @pytest.mark.parametrize("command", [["sleep", "60"], ["false"], ["/dev/null/cp"]])

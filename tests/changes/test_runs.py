@@ -129,7 +129,7 @@ async def test_a_ballot_shows_what_each_answer_changes_bounded_and_says_where_th
     assert "Your own copy of context/project is project/" in first
     assert "-line 4\n+line four\n" in voting
     assert "1 file changed, +1 -1 lines:" in voting
-    assert "No file was changed." in voting
+    assert "No file is changed." in voting
     assert "+5000 -0" in voting
     assert len(voting) < 40_000
     assert "/changes.patch]" in voting

@@ -107,7 +107,7 @@ def test_a_run_whose_every_check_is_void_says_so_in_its_result(home: TempHome, p
     assert result["note"].startswith("Nothing was checked")
     assert "NOT_APPLIED: 1 file; nothing was checked; apply them with `massgen apply run-" in done.stderr
     planned = run_command(home, SERVER_MODULE, "apply", result["run_id"], "--dry-run")
-    assert "clean: No check ran on the final files. Nothing has changed yet." in planned.stdout
+    assert "clean: No check ran on the final files. Nothing was changed yet." in planned.stdout
 
 
 def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home: TempHome, project: Path) -> None:
@@ -164,7 +164,7 @@ def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHo
     assert refused["message"].startswith("not tried: ")
     assert not (home.path / "checks").exists()
     (gone,) = tried("--config", "gone.yaml")
-    assert (gone["level"], "this file doesn't exist" in gone["message"]) == ("fail", True), (
+    assert (gone["level"], "Config file not found: gone.yaml" in gone["message"]) == ("fail", True), (
         "what a person names has to be there"
     )
     assert [one["level"] for one in tried("--config", str(found))] == ["ok", "warn"], "a person names it"

@@ -8,11 +8,10 @@ is an installed adapter. A config names both alike.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from massgen_mcp.config.access import key_hosts
 from massgen_mcp.config.access.acceptances import Pair
-from massgen_mcp.config.access.local_servers import LocalServer
 from massgen_mcp.config.access.permissions import Program
 from massgen_mcp.config.access.prices import UnknownPrice
 from massgen_mcp.config.adapters import (
@@ -30,6 +29,9 @@ from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.providers.catalog import named_provider
+
+if TYPE_CHECKING:
+    from massgen_mcp.config.access.local_servers import LocalServer
 
 CONCURRENCY = 100
 CLI_CONCURRENCY = 4
@@ -177,8 +179,8 @@ class FindsServers(Protocol):
     """A type whose models run on servers that may be found here."""
 
     async def find_servers(
-        self, environ: Environ, places: Sequence[LocalServer], seconds: float | None = None
-    ) -> list[LocalServer]:
+        self, environ: Environ, places: "Sequence[LocalServer]", seconds: float | None = None
+    ) -> "list[LocalServer]":
         """Return the servers of `places` that answer in time and have a model that can chat."""
         ...
 
