@@ -409,7 +409,7 @@ def _of_eval(models: Models, said: Said) -> Iterator[str]:
     if not any(models.whole[name, "answer"] for name in TEAM):
         yield "exit code 0, and no agent of the team has answered"
     (team,) = [one for one in said.document["rows"] if one["name"] == "team"]
-    if not (re.search("without the work|survivor|tie broken", team["note"]) or team["failed"]):
+    if not (re.search("dropped out|survivor|tie broken", team["note"]) or team["failed"]):
         yield f"the row names no gap: {team}"
 
 

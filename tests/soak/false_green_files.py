@@ -137,7 +137,7 @@ def _asking(home: TempHome, place: Path, case: FileCase) -> list[str]:
 def _of_copy(said: Said, case: FileCase) -> Iterator[str]:
     if case.permission == "write" and said.code == 0:
         yield f"exit code 0, and no copy could be made: {said.out}"
-    if case.permission == "read" and "can only be read" not in said.out + said.err:
+    if case.permission == "read" and "is read-only" not in said.out + said.err:
         yield f"nothing says that there was no copy: {said.out}"
 
 

@@ -25,7 +25,6 @@ from massgen_mcp.server.results.words import (
     with_model,
 )
 from massgen_mcp.views.names import name_answer
-from massgen_mcp.views.outcome import describe_outcome
 
 REASON_CHARACTERS = 150
 A_WHILE = 10.0
@@ -53,8 +52,6 @@ class Status(ToolReply):
     """The cap of its cost."""
     agents: list[str]
     """One line per agent: its id with its model, what it does or for what it voted, its answers."""
-    summary: str | None = None
-    """Its outcome as a sentence: who agrees, what checks say, and who disagrees for which reason."""
     nesting: str | None = None
     """How many runs were started inside it; or of a nested run, in which one."""
     reason: str | None = None
@@ -79,7 +76,7 @@ class Status(ToolReply):
             f"max_usd {number(self.max_usd)}" if self.max_usd is not None else None,
         )
         cut = "reason truncated" if self.truncated else None
-        return lines(head, self.summary, *self.agents, self.nesting, self.reason, cut, self.note)
+        return lines(head, *self.agents, self.nesting, self.reason, cut, self.note)
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -105,7 +102,6 @@ def status(view: RunView, going_on: str = NOT_WOKEN) -> Status:
             _agent_line(run, agent, run.votes.get(name), queued=run.end is None and name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
-        summary=describe_outcome(run) or None,
         nesting=_nesting(view),
         reason=reason,
         truncated=cut or None,
