@@ -201,7 +201,7 @@ def _without_places(
     message = (
         "expected a relative name; an agent works in its run's directory. To give it files, list them in context_paths"
     )
-    shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
+    shaped.problems.append(Problem((*place, "cwd"), message))
     return plain
 
 

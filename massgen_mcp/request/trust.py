@@ -72,7 +72,7 @@ def _hashed(file: Path, most: int) -> tuple[str, int]:
     try:
         with os.fdopen(os.open(file, _AS_A_FILE), "rb", buffering=0) as opened:
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise _unfit(file, "is no regular file")
+                raise _unfit(file, "isn't a regular file")
             while piece := opened.read(_PIECE):
                 digest.update(piece)
                 size += len(piece)

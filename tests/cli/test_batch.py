@@ -178,7 +178,7 @@ def test_wrong_lines_are_named_by_their_numbers_before_anything_is_asked(home: T
         assert f"questions.jsonl:{number}: {fault}" in told
     written(home, {"question": "a"}, {"question": "b", "config": "no-such.yaml"}, {"question": "c", "cwd": "nowhere"})
     told = batch(home, "questions.jsonl", "--config", "@examples/scripted", code=1)
-    assert "2: no-such.yaml: this file doesn't exist" in told
+    assert "2: Config file not found: no-such.yaml. " in told
     assert "3: cwd: directory not found: 'nowhere'" in told
     assert count_of_runs(home) == 0
 

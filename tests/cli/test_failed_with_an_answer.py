@@ -83,7 +83,7 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
     assert result["note"].startswith("No agent voted or reviewed this answer: it is only ada's.")
     assert result["next_step"].startswith("The answer is complete, but no agent voted for it")
     assert "an answer without a vote" in standing["next_step"]
-    assert rest["next_step"].startswith("There is no text at this offset ")
+    assert rest["next_step"].startswith("There is no text at this offset: the text has 12 characters. ")
     kept = Path(result["paths"]["final_answer"])
     assert (kept.parent.parent.name, kept.read_text()) == ("final", "ada says so.")
     assert status["results"]["final_answer_preview"] == "ada says so."

@@ -143,8 +143,8 @@ def test_people_get_the_whole_answer(home: TempHome) -> None:
 
 
 USAGE: dict[str, tuple[Sequence[str], str]] = {
-    "missing config": (["--config", "nowhere.yaml", "q"], "config_not_found: nowhere.yaml"),
-    "unknown example": (["--config", "@examples/scriptd", "q"], "did you mean @examples/scripted"),
+    "missing config": (["--config", "nowhere.yaml", "q"], "config_not_found: Config file not found: nowhere.yaml"),
+    "unknown example": (["--config", "@examples/scriptd", "q"], "Did you mean @examples/scripted?"),
     "no config at all": (["q"], "no_default_team"),
     "missing key": (["--config", "@examples/two_providers", "q"], "ANTHROPIC_API_KEY"),
     "unknown flag": (["--configg", "x", "q"], "--configg"),

@@ -150,7 +150,7 @@ def test_a_conversation_without_a_config_begins_with_what_is_here_or_sets_up_ano
 
 
 def test_without_a_terminal_the_error_names_the_ways_out(home: TempHome) -> None:
-    for arguments, hint in ((["q"], "massgen --init"), (["--init"], "terminal"), (["--select", "q"], "--config")):
+    for arguments, hint in ((["q"], "`massgen init`"), (["--init"], "terminal"), (["--select", "q"], "--config")):
         done = run_command(home, COMMAND_MODULE, *arguments)
         assert done.returncode == 1
         assert hint in done.stderr

@@ -193,7 +193,8 @@ async def test_from_five_runs_on_the_same_team_is_said_to_take_as_long_as_it_too
         run_command(home, COMMAND_MODULE, "--config", config, "Why?")
     async with home.client() as client:
         planned = await call(client, "start_run", question="q", team=config, dry_run=True)
-        assert re.search(rf"^usually \$0 to \$0 \(max_usd 10\), {SPAN}, as 1\d earlier runs", planned["estimate"])
+        basis = r"based on 1\d earlier runs of this team"
+        assert re.search(rf"^usually \$0 to \$0 \(max_usd 10\), {SPAN}, {basis}$", planned["estimate"])
     slow = json.loads(Path(config).read_text())
     slow["agents"][0]["backend"]["script"] = [{"hang": True}]
     Path(config).write_text(json.dumps(slow))

@@ -244,7 +244,7 @@ async def test_a_run_is_started_watched_steered_and_ended_through_any_server(mac
         listed = await call(there, "list_runs")
         assert {run["run_id"]: run["status"] for run in listed["runs"]} == {run_id: "completed", other: "cancelled"}
         code, text = await expect_error(there, "start_run", question="q", models=["scripted/x"], context_paths=["/"])
-        assert (code, "directories of this machine" in text) == ("invalid_arguments", True)
+        assert (code, "need directories on this machine" in text) == ("invalid_arguments", True)
     shown = run_command(home, SERVER_MODULE, "result", run_id[:12])
     assert (shown.returncode, done["answer"] in shown.stdout) == (0, True)
 

@@ -54,7 +54,7 @@ def test_a_team_of_what_was_named(arguments: dict[str, Any], expected: list[tupl
         ({"models": ["gpt-5", "gpt-6"], "num_agents": 1}, "are too many for 1 agents"),
         ({"models": ["gpt-5", "gpt-6"], "backends": ["openai", "groq", "zai"]}, "one of each per agent"),
         ({"model": "gpt-5", "models": ["gpt-6"]}, "pass model or models, not both"),
-        ({"models": "gpt-5"}, "models must be a list of names"),
+        ({"models": "gpt-5"}, "models must be a list; write model='gpt-5'"),
         ({"backends": "openai"}, "backends must be a list"),
         ({"backend": "groq"}, "also name a model"),
         ({"backend": "grok5"}, "did you mean 'grok'?"),

@@ -74,7 +74,7 @@ timeout_setting: {}
         ["team.yaml:12", "timeout_setting"],
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
-        f"{AN_ID}use the quotation marks ' or \"",
+        f"{AN_ID}; use the quotation marks ' or \"",
         "a required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
         "a required key is missing",
@@ -95,7 +95,7 @@ def test_a_key_that_only_begins_as_another_one_is_not_taken_for_it() -> None:
     assert "orchestrator.enable_persons: unknown key; known here: allow_questions, " in found
 
 
-AN_ID = "expected at most 64 letters, digits, '_', '.' or '-', beginning with a letter or digit"
+AN_ID = "expected at most 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
 ENTRY = "{id: ada, backend: {type: openai, model: NAME}}"
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 AN_API = "expected an address without ? and #, such as https://host:8000/v1"
@@ -314,7 +314,7 @@ def test_commands_say_what_their_sandbox_cannot_have() -> None:
         ("open_network: true", "open_network needs a container"),
         ("sandbox: docker, network: [pypi.org:443]", "docker can't limit commands to the listed hosts"),
         ("sandbox: sandbox-exec, image_archive: /", "sandbox-exec uses this machine's programs, not an image"),
-        ("image_archive: nowhere.tar", "commands.image_archive: no such file or directory"),
+        ("image_archive: nowhere.tar", "commands.image_archive: file or directory not found or not readable"),
         ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY looks like the name of a key"),
         ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN looks like the name of a key"),
         ("env: {CI: '${CI}'}", "massgen passes on nothing of your environment"),
@@ -386,7 +386,10 @@ def test_a_dictionary_is_a_config_too() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"agent": {"backend": {"type": "openai", "modl": "x"}}}, "config_dict: agent.backend.model: required"),
+        (
+            {"agent": {"backend": {"type": "openai", "modl": "x"}}},
+            "config_dict: agent.backend.model: a required key is missing",
+        ),
         ({"agents": [{"backend": object()}]}, "config_dict: agents[0].backend: expected plain data, not object"),
         ({1: 2}, "config_dict: config: a key must be text, not int"),
         ({"agents": float("nan")}, "config_dict: agents: expected a finite number"),
@@ -429,9 +432,9 @@ def test_a_file_is_loaded_by_its_path_and_named_in_errors(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("absent.yaml", "this file doesn't exist"),
-        ("../" * 20 + "dev/null", "isn't a regular file"),
-        (".", "is a directory"),
+        ("absent.yaml", "Config file not found: "),
+        ("../" * 20 + "dev/null", "Not a regular file: "),
+        (".", "A config is a YAML file, not a directory: "),
         ("a\0b", "."),
         ("x" * 5000, "."),
     ],

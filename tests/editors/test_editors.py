@@ -336,8 +336,8 @@ async def test_what_cannot_be_done_is_refused_and_the_session_goes_on(home: Temp
             with pytest.raises(RequestError, match=words):
                 await work
 
-        await refused("no session 'none'", person.ask("none", "q"))
-        await refused("no session 'none'", person.agent.load_session(cwd=str(home.work), session_id="none"))
+        await refused("session 'none' not found here", person.ask("none", "q"))
+        await refused("there is no session 'none'", person.agent.load_session(cwd=str(home.work), session_id="none"))
         await refused("isn't a directory, or isn't an absolute path", person.agent.new_session(cwd="."))
         await refused(
             "massgen sends only text to models",

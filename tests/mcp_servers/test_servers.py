@@ -462,8 +462,8 @@ async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(
     lost = {event["server"] for event in events_of(run) if event["type"] == "server_lost"}
     assert lost == {"odd", "never"}
     assert "odd of agent1 (outside the sandbox)" in (run / "execution_metadata.yaml").read_text()
-    assert "the MCP server odd (for agent_a) is unavailable" in (run / "massgen.log").read_text()
+    assert "the MCP server odd (for agent1) is unavailable" in (run / "massgen.log").read_text()
     printed = run_command(home, COMMAND_MODULE, "--automation", "--config", path, "q").stdout
     assert "\nWARNING: MCP server never of agent1: program not found: /nowhere/server\n" in printed
     page = next(line.removeprefix("REPORT: ") for line in printed.splitlines() if line.startswith("REPORT: "))
-    assert "MCP server never of agent1: there is no such program" in Path(page).read_text()
+    assert "MCP server never of agent1: program not found: /nowhere/server" in Path(page).read_text()

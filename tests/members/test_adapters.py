@@ -94,7 +94,7 @@ def test_a_package_that_cannot_be_loaded_is_told_in_one_line(with_poet: TempHome
     assert "cannot load poet of own-member 1.0: ModuleNotFoundError" in done.stderr
     assert "Traceback" not in done.stderr
     doctor = run_command(with_poet, SERVER_MODULE, "doctor").stdout
-    assert "warn  Adapter poet: poet of own-member 1.0 cannot be loaded" in doctor
+    assert "warn  Adapter poet: cannot load poet of own-member 1.0: ModuleNotFoundError" in doctor
 
 
 def test_a_repository_cannot_bring_an_adapter_along(home: TempHome) -> None:

@@ -102,7 +102,7 @@ def test_two_people_sign_in_at_an_authorization_server_and_each_sees_his_runs_al
         ann.open(f"{base}/runs/{run_id}")
         choose(ann, "ann")
         arrived(ann, f"location.pathname === '/runs/{run_id}'")
-        ann.settled("document.body.innerText.includes('There is no such run here')")
+        ann.settled("document.body.innerText.includes(`This run doesn't exist here`)")
         for tab, questions in ((ann, ()), (bob, ("bobs question",))):
             tab.open(base)
             rows(tab, *questions)

@@ -302,7 +302,7 @@ async def test_faults_are_told_as_json_with_who_asked(home: TempHome) -> None:
         ("[]", "valid dictionary"),
         ('{"ann": {"tokens": ["short"]}}', "ann.tokens.0"),
         ('{"ann": {"token": "x"}}', "ann.token"),
-        ('{"operator": {}}', "operator is you"),
+        ('{"operator": {}}', "operator is reserved for you"),
         ('{"a:b": {}}', "a:b"),
         ('{"ann": {"subject": "x"}, "bob": {"subject": "x"}}', "the same token or subject"),
     ],
@@ -312,5 +312,5 @@ def test_a_file_of_people_that_is_wrong_is_named_before_anybody_comes(home: Temp
         home.with_variables(MASSGEN_MCP_PEOPLE=wrong), SERVER_MODULE, "--transport", "http", "--port", "0"
     )
     if wrong == "[]":  # no text of a file, as it has no brace
-        told = "cannot be read"
+        told = "cannot read the file"
     assert (refused.returncode, told in refused.stderr) == (1, True), refused.stderr

@@ -67,7 +67,7 @@ async def test_where_the_words_fit_more_than_one_path_the_person_is_asked_once_m
     project.write(project.found, team(OPENAI, orchestrator=paths))
     shown = ascii(str(folder))
     kept = accept(project, "host: api.openai.com", f"reads: {shown}", f"writes: {shown}")
-    why = f"Please confirm again for {shown}, {shown}an earlier version of massgen stored"
+    why = f"Please confirm again for {shown}, {shown}: an earlier version of massgen stored"
     async with tools() as client:
         code, message = await expect_error(client, "start_run", question="q", dry_run=True)
         assert (code, why in message) == ("config_untrusted", True), message

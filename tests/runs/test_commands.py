@@ -251,11 +251,11 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
     container = home.config("container", one, orchestrator={"commands": {"enabled": True, "sandbox": "podman"}})
     async with home.with_variables(PATH="/usr/bin:/bin").client() as client:
         planned = await call(client, "start_run", question="q", config=there, dry_run=True)
-        assert "Agents run commands in this sandbox " in planned["note"]
+        assert "Agents run commands in this sandbox: " in planned["note"]
         told = await call(client, "start_run", question="q", config=absent, dry_run=True)
         why = "agents' commands only run in a sandbox: no sandbox works here (sandbox-exec: "
-        assert f"massgen refuses this run {why}" in told["note"]
-        assert "bubblewrap is installed" in told["note"]
+        assert f"massgen refuses this run: {why}" in told["note"]
+        assert "bubblewrap is installed: set no other `sandbox`" in told["note"]
         code, refused = await expect_error(client, "start_run", question="q", config=absent)
         assert code == "sandbox_denied"
         assert why in refused

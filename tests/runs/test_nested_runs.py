@@ -106,7 +106,7 @@ async def test_a_run_as_deep_as_runs_may_be_nested_is_told_so_and_works_alone(ho
         (inner_id,) = started_in(home, outer["run_id"])
         inner = await call(client, "get_result", run_id=inner_id)
     refused, *_ = results(home, inner_id)
-    assert "nested 1 deep" in refused
+    assert "this run is at nesting level 1, the maximum here" in refused
     assert "max_depth" in refused
     assert (inner["status"], inner["answer"], started_in(home, inner_id)) == ("completed", "done", [])
 
@@ -118,7 +118,7 @@ async def test_runs_may_be_nested_as_deep_as_the_first_one_allows(home: TempHome
         outer = await run(client, config)
     (second,) = started_in(home, outer["run_id"])
     (third,) = started_in(home, second)
-    assert "nested 2 deep" in results(home, third)[0]
+    assert "this run is at nesting level 2, the maximum here" in results(home, third)[0]
     spent = [of_type(home, run_id, "nested_run_ended")[0]["spent"]["calls"] for run_id in (outer["run_id"], second)]
     assert spent == [3 + 3, 3], "a run counts what those below it spent"
 

@@ -76,7 +76,7 @@ async def test_runs_wait_for_a_place_in_order_and_a_full_queue_says_so(home: Tem
         assert waiting[1]["next_step"].startswith("One run has to start before it.")
         assert (await call(other, "get_status", run_id=waiting[0]["run_id"]))["max_usd"] == 10
         lower = {"run_id": waiting[0]["run_id"], "action": "raise_budget", "value": 5}
-        assert "the cap of 10 US dollars" in (await expect_error(other, "control_run", **lower))[1]
+        assert "above the current 10 US dollars" in (await expect_error(other, "control_run", **lower))[1]
         code, told = await expect_error(other, "start_run", question="q", models=["scripted/x"])
         assert code == "queue_full"
         assert "the queue is full (2 runs)" in told

@@ -78,7 +78,7 @@ async def test_without_docker_and_without_a_usable_image_no_run_begins(
     empty = image(tmp_path / "none", "oci", layer([entry("etc/x", "x")]))
     commands, says = {
         "docker": ({"sandbox": "docker", "image": "python:3.12"}, "no sandbox works here (docker: "),
-        "broken": ({"image_archive": str(tmp_path / "broken.tar")}, "cannot unpack it "),
+        "broken": ({"image_archive": str(tmp_path / "broken.tar")}, "cannot unpack it: "),
         "no shell": ({"image_archive": str(empty)}, "its /bin/sh does not start"),
     }[wrong]
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")

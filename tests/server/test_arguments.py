@@ -47,8 +47,8 @@ ABSENT: dict[str, list[dict[str, Any]]] = {
         dict.fromkeys(["dry_run", "paths", "agent", "undo"]),
     ],
     "list_runs": [
-        {"state": "", "session_id": "", "since": 0, "cursor": 0, "limit": 0},
-        dict.fromkeys(["state", "session_id", "since", "cursor", "limit"]),
+        {"state": "", "kind": "", "session_id": "", "since": 0, "cursor": 0, "limit": 0},
+        dict.fromkeys(["state", "kind", "session_id", "since", "cursor", "limit"]),
     ],
     "list_configs": [{"name": ""}, {"name": None}],
 }

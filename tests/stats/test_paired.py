@@ -64,8 +64,8 @@ def test_a_difference_that_is_there_is_settled() -> None:
     ("found", "words"),
     [
         (paired(5, 3, 1, 1), "10 items are too few to compare a and b."),
-        (paired(60, 20, 4, 16), "On 100 items of this kind a is better than b by 16.0 points"),
-        (paired(60, 4, 20, 16), "On 100 items of this kind a is worse than b by 16.0 points"),
+        (paired(60, 20, 4, 16), "On 100 items of this kind, a is better than b by 16.0 points"),
+        (paired(60, 4, 20, 16), "On 100 items of this kind, a is worse than b by 16.0 points"),
         (
             paired(60, 9, 7, 24),
             "100 items don't show whether a or b is better (p = 0.804): the difference may be between",

@@ -155,7 +155,7 @@ async def test_models_are_told_what_signature_and_docstring_say_and_nothing_runs
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("tools.py:weight", "has no function 'weight'; it has weigh, "),
+        ("tools.py:weight", "has no function 'weight'; its functions: weigh, "),
         ("missing.py:weigh", "path: 'missing.py': file not found or not readable"),
         ({"name": "nowhere"}, "there is no installed tool 'nowhere' (none); name its file under path: FILE.py"),
         ("notes.txt:weigh", "isn't valid Python"),

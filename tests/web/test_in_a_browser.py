@@ -17,7 +17,7 @@ from tests.web.person import arrived, fill, fine, press, rows, state, told
 pytestmark = [needs("chromium"), pytest.mark.long]
 
 READER = """
-  window.opened = [...document.querySelectorAll('details')].find(one => one.innerText.includes('agent1.1'));
+  window.opened = [...document.querySelectorAll('details')].find(one => one.innerText.includes("ada's 1st answer"));
   opened.open = true;
   opened.querySelector('summary').focus();
   const text = opened.querySelector('.written, .md').firstChild;
