@@ -46,7 +46,7 @@ def relayed():
 
 kept = []
 asks = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}' + bytes([10])
-calls = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"read_file"}}' + bytes([10])
+calls = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"list_files"}}' + bytes([10])
 ways = [(send, b"", b"x" * 1048576, 15)] * 150 + [(send, word + bytes([10]), b"x" * 1048576, 15)] * 50
 ways += [(send, word + bytes([10]), asks * 1000, 200)] * 50
 ways += [(send, word + bytes([10]), b"".join(calls % n for n in range(1000)), 20)] * 20

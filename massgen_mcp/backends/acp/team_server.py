@@ -162,13 +162,14 @@ class _Session:
 
     async def _use(self, call: ToolCall, number: int | str) -> None:
         result = await self._offer.use(call)
-        await self._send({"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
+        with suppress(OSError):
+            await self._send({"jsonrpc": "2.0", "id": number, "result": tool_result(result)})
 
     async def _send(self, message: JsonObject) -> None:
-        with suppress(OSError, RuntimeError):
-            async with self._sending:
-                self._writer.write(f"{json.dumps(message)}\n".encode())
-                await self._writer.drain()
+        """Raises `OSError` once the other side is gone: the same error each time, which grows by each raise."""
+        async with self._sending:
+            self._writer.write(f"{json.dumps(message)}\n".encode())
+            await self._writer.drain()
 
 
 def open_listener(place: Path) -> socket.socket:
