@@ -170,15 +170,15 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
 REJECTS = ("rejected", "No caller refuses it.")
 
 
-def reject(_: dict[str, Any]) -> tuple[str, str]:
+def reject(_: str) -> tuple[str, str]:
     return REJECTS
 
 
-def accept_in_silence(_: dict[str, Any]) -> tuple[str, str]:
+def accept_in_silence(_: str) -> tuple[str, str]:
     return ("accepted", "")
 
 
-def refute_in_silence(_: dict[str, Any]) -> tuple[str, str]:
+def refute_in_silence(_: str) -> tuple[str, str]:
     return ("refuted", " ")
 
 

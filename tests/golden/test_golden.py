@@ -18,6 +18,10 @@ __all__ = ["home"]
 
 GOLDEN = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
 PUBLIC_NAME = re.compile(r"\bagent_[a-z]\b")
+HEADING = re.compile(r"^## agent\d+\.(?P<number>\d+) \((?P<agent>\w+)\)$", re.MULTILINE)
+VOTE = re.compile(r"^(?P<vote>## Vote of \w+ for )(?P<agent>\w+) \(agent\d+\.(?P<number>\d+)\)$", re.MULTILINE)
+"""Lines of the whole result, as they were."""
+ORDINALS = {"1": "1st", "2": "2nd", "3": "3rd"}
 STATUS_FACTS = (
     "status",
     "phase",
@@ -76,7 +80,15 @@ def as_told_now(then: dict[str, Any], agents: list[str]) -> dict[str, Any]:
     for dissent in facts["dissent"]:
         dissent.pop("agent", None)
     names = {public_agent_name(place): agent for place, agent in enumerate(agents)}
-    return without_nothing(json.loads(PUBLIC_NAME.sub(lambda found: names[found[0]], json.dumps(facts))))
+    facts = json.loads(PUBLIC_NAME.sub(lambda found: names[found[0]], json.dumps(facts)))
+    if facts["answer"]:
+        answer = HEADING.sub(lambda found: f"## {name_answer(found)}", facts["answer"])
+        facts["answer"] = VOTE.sub(lambda found: f"{found['vote']}{name_answer(found)}", answer)
+    return without_nothing(facts)
+
+
+def name_answer(found: re.Match[str]) -> str:
+    return f"{found['agent']}'s {ORDINALS[found['number']]} answer"
 
 
 def without_nothing(facts: dict[str, Any]) -> dict[str, Any]:
