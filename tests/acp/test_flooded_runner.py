@@ -87,8 +87,10 @@ async def test_while_a_cli_floods_another_run_of_its_runner_ends_as_always(home:
         peaks = [read_peak(pid) for pid in there.processes(RUNNER_MODULE)]
     assert [one["answer"] for one in ended] == ["It is ada."] * 3
     assert flooded["answer"] in (FINAL, ANSWER, "Forty-one."), "the flood may have cost the CLI its own connection"
-    said = [event["text"] for event in events_of(there.run_directory(flooding)) if event["type"] == "text_delta"]
-    assert any(text.startswith('["open: ') for text in said), "it has flooded, and come to an end of that"
+    events = events_of(there.run_directory(flooding))
+    came_to_end = any(event["type"] == "text_delta" and event["text"].startswith('["open: ') for event in events)
+    calls = sum(event["type"] == "tool_finished" for event in events)
+    assert came_to_end or calls >= 400, "the CLI came to the end of its flood, or to a limit of its calls"
     assert 0 < max(peaks) < MAX_MB
 
 
