@@ -1,8 +1,8 @@
 """The people who share one server: by which token each is known, how much each may start, and with whose keys.
 
-The server's transport sets the current user of a request (`act_as`), and gives `current_user` to the run service, which
-hands the user to the store: it shows each person their own runs alone. Where no people are named, every request may see
-everything, as on a machine of one's own.
+The server's transport sets the current user of a request (`set_current_user`), and gives `current_user` to the run
+service, which hands the user to the store: it shows each person their own runs alone. Where no people are named, every
+request may see everything, as on a machine of one's own.
 """
 
 from collections.abc import Generator, Mapping
@@ -80,7 +80,7 @@ def current_user() -> User | None:
 
 
 @contextmanager
-def act_as(user: User | None) -> Generator[None]:
+def set_current_user(user: User | None) -> Generator[None]:
     """Serve this user in the block, and in tasks that begin there."""
     before = _current.set(user)
     try:

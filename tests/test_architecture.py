@@ -297,6 +297,6 @@ def test_only_the_transport_sets_the_current_user_and_runs_are_handed_it() -> No
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.ImportFrom) and node.module == "massgen_mcp.people"
         for part in node.names
-        if part.name in ("act_as", "current_user")
+        if part.name in ("set_current_user", "current_user")
     }
     assert uses == {"cli/massgen_mcp/verbs/serve.py", "server/http/gate.py", "server/log.py"}

@@ -71,7 +71,7 @@ class Endpoint:
 
     @property
     def is_own_server(self) -> bool:
-        """Whether it is a model server of the user's own, which is found without a proxy."""
+        """Check for a model server of the user's own, which is asked without a proxy."""
         return self.start is not None
 
 

@@ -41,7 +41,7 @@ def where_from(entry: EntryPoint) -> str:
 
 
 def load_entry(entry: EntryPoint) -> object:
-    """What it names. Raises `ValueError` in one line, whatever goes wrong in somebody else's package."""
+    """Load the object of an entry point. Raises `ValueError`, in one line, for any error in the other package."""
     try:
         return entry.load()
     except Exception as error:

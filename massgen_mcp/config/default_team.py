@@ -91,7 +91,7 @@ def team_of(
     if team := team_of_keys(environ) or best_team(servers, memory_bytes):
         return team
     for agent_type in iterate_own_types():
-        if isinstance(agent_type, StandsIn) and (found := agent_type.stand_in(environ)):
+        if isinstance(agent_type, StandsIn) and (found := agent_type.find_stand_in(environ)):
             return team_of_one(agent_type.name, *found)
     raise _nobody(places, servers, ready)
 

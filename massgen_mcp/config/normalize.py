@@ -71,7 +71,7 @@ class Converted(Protocol):
     problems: list[Problem]
     moved: dict[Place, Place]
 
-    def refused(self, written: Callable[[Place], Place]) -> Iterable[Problem]: ...
+    def list_refusals(self, written: Callable[[Place], Place]) -> Iterable[Problem]: ...
 
     def note(self, written: Callable[[Place], Place]) -> str | None: ...
 
@@ -143,7 +143,7 @@ def _take_adapters(shaped: Shaped) -> None:
 
 def _add_converted(shaped: Shaped, converted: Converted) -> None:
     shaped.data, shaped.moved = converted.data, converted.moved
-    shaped.problems += converted.refused(shaped.as_written)
+    shaped.problems += converted.list_refusals(shaped.as_written)
     shaped.problems += [Problem(shaped.as_written(problem.place), problem.message) for problem in converted.problems]
     shaped.note = converted.note(shaped.as_written)
 

@@ -72,15 +72,15 @@ class AgentView:
         return Work(self._state.ballot(self._agent), self._state.get_round_kind(stage))
 
     def is_overtaken(self, kind: RoundKind) -> bool:
-        """Whether a round of this kind, of an agent that has answered or does not answer in it, can come to nothing: a
-        stage asks for something else now, or none does any more.
+        """Check whether a round of this kind can no longer count: a stage asks for something else now, or the stage
+        has ended. The agent has answered, or doesn't answer in such a round.
         """
         now = "answer_or_vote" if self._stage is None else self._state.get_round_kind(self._stage)
         acts = self._seat.answers or self._agent == self._state.rules.judge or kind in BEFORE_ANSWERS
         return kind != now and bool(acts)
 
     def is_outdated(self) -> bool:
-        """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
+        """Check whether the agent needs a newer ballot before the next step of its round."""
         return (
             bool(self._seat.answers)
             and self._seat.shown is not None
@@ -88,7 +88,7 @@ class AgentView:
         )
 
     def may_answer(self) -> bool:
-        """Whether the agent may begin an answer now. At the end of the budget only who has nothing to vote for may."""
+        """Check whether the agent may begin an answer now: at the end of the budget, only with nothing to vote for."""
         closed = self._state.closing and bool(self._seat.answers or (self._seat.shown and self._seat.shown.entries))
         return not closed and self._stage is None and self._state.within_limit(self._agent)
 

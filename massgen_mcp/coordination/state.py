@@ -436,7 +436,7 @@ class Coordination:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
 
     def is_late(self, agent: str) -> bool:
-        """Whether the others do not wait for the agent's first answer any more, or decide already."""
+        """Check whether the others have stopped waiting for the agent's first answer, or are deciding already."""
         deciding = self.stage is not None and self.stage.kind not in BEFORE_ANSWERS
         return not self.seats[agent].answers and agent != self.rules.judge and (deciding or self.stragglers_given_up)
 

@@ -18,12 +18,13 @@ WATCHES = 128
 
 
 def find_no_user() -> User | None:
-    """Where no people are named, as on a machine of one's own."""
+    """Return None: on a machine with a single user, no people are named."""
     return None
 
 
 class RunAccess:
-    """What the current user may reach. Each property asks anew who that is: a server serves several users at once.
+    """The runs, files and settings that the current user may reach. Each property looks up that user anew, since a
+    server serves several users at once.
 
     A process that works inside a run acts as the owner of that run, with the keys that it has.
     """
@@ -44,7 +45,7 @@ class RunAccess:
 
     @property
     def is_guest(self) -> bool:
-        """Whether the current user has no business with the directories of this machine."""
+        """True if the current user may not use directories of this machine."""
         return (user := self.user) is not None and user.is_guest
 
     @property

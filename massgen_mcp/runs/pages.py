@@ -61,13 +61,13 @@ class RunPages:
                         view.directory, view.snapshot, self._access.get_files, self._access.environ
                     )
                     drawn = await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
-                    yield _noted(drawn, view), page.seconds
+                    yield _add_trouble(drawn, view), page.seconds
         except DamagedJournal:
             view = await self._watcher.get_run(run_id)
-            yield _noted(await self.draw(view), view), 0.0
+            yield _add_trouble(await self.draw(view), view), 0.0
 
 
-def _noted(page: "RunPage", view: RunView) -> "RunPage":
-    """With what is wrong with the run's record, or why the run does not go on, unless its story says that."""
+def _add_trouble(page: "RunPage", view: RunView) -> "RunPage":
+    """Add a note that the run's record is damaged, or why the run doesn't continue, unless its story says so."""
     trouble = view.damage or (view.held_up_by if not view.row.moved else None)
     return page if trouble is None else page.model_copy(update={"notes": (*page.notes, str(trouble))})

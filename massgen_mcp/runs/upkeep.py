@@ -24,7 +24,7 @@ class RunUpkeep(AccessPart):
         )
 
     @in_thread
-    def move_in(
+    def import_run(
         self,
         file: Path,
         owner: str | None,

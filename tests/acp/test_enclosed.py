@@ -16,6 +16,7 @@ from massgen_mcp.sandbox import SCRATCH
 from tests.acp.acting import Acting, after, is_alive, question, reply, text_of
 from tests.harness import wait_until
 from tests.needs import needs
+from tests.planted import HOLDS_KEYS
 
 KEY = "sk-secret-0123456789abcdef"
 
@@ -118,6 +119,7 @@ RENEWED = json.dumps({"tokens": {"access": "renewed"}})
 def with_login(directory: Path) -> Path:
     login = directory / "home" / ".codex" / "auth.json"
     login.parent.mkdir(parents=True)
+    (login.parents[1] / HOLDS_KEYS).touch()
     login.write_text(json.dumps({"tokens": {"access": KEY}}))
     (login.parent / "config.toml").write_text("[mcp_servers.evil]")
     return login

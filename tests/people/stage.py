@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from massgen_mcp.certificates import trusted
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.home import find_home
-from massgen_mcp.people import People, Person, User, act_as, current_user
+from massgen_mcp.people import People, Person, User, current_user, set_current_user
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, new_run_id
@@ -76,7 +76,7 @@ class Shared:
 
     @contextmanager
     def asked_by(self, name: str) -> Generator[None]:
-        with act_as(self.asking(name)):
+        with set_current_user(self.asking(name)):
             yield
 
     async def start(self, name: str, config: Config, **given: Any) -> str:

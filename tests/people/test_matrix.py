@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.subscriptions import ResourcesListChanged
 
 from massgen_mcp.home import find_home
-from massgen_mcp.people import act_as
+from massgen_mcp.people import set_current_user
 from massgen_mcp.runs.engine import RUN_ID_PREFIX
 from tests.cluster.stage import STORES, Store
 from tests.harness import TempHome, home, wait_until
@@ -111,7 +111,7 @@ async def test_lists_sessions_keys_and_statistics_are_each_persons_own(home: Tem
                     await shared.service.watcher.find_run_id(run_id)
                 with pytest.raises(Exception, match="there is no run"):
                     await shared.service.outcomes.mark(run_id, "right")
-        with act_as(None):
+        with set_current_user(None):
             assert len(await shared.service.watcher.list_runs(limit=50)) == len(shared.runs) + 2, (
                 "who owns the machine sees all"
             )

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.people import Person, User, act_as
+from massgen_mcp.people import Person, User, set_current_user
 from tests.cluster.stage import STORES, Store, cluster
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, after, home
 from tests.needs import needs
@@ -42,7 +42,7 @@ async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quo
         ann = User("ann", Person(runs_per_day=3), machines.home.environ)
 
         async def start(number: int) -> None:
-            with act_as(ann):
+            with set_current_user(ann):
                 try:
                     await services[number % 2].start(asked("q", silent_team(1)))
                 except MassgenError as error:
@@ -51,5 +51,5 @@ async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quo
         async with anyio.create_task_group() as tasks:
             for number in range(12):
                 tasks.start_soon(start, number)
-        with act_as(ann):
+        with set_current_user(ann):
             assert (told, len(await services[0].watcher.list_runs(limit=20))) == (["quota_reached"] * 9, 3)

@@ -91,7 +91,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         login = agent_clis.own_login(environ) is not None
         return [OwnCli(self.name, config, program, login, keys, "it has no built-in tools")]
 
-    def stand_in(self, environ: Environ) -> tuple[ClaudeCodeBackendConfig, str] | None:
+    def find_stand_in(self, environ: Environ) -> tuple[ClaudeCodeBackendConfig, str] | None:
         config = ClaudeCodeBackendConfig(type="claude_code")
         if self.find_lack(config, environ) or agent_clis.find_login(config, environ) is None:
             return None

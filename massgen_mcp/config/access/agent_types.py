@@ -189,7 +189,7 @@ class FindsServers(Protocol):
 class StandsIn(Protocol):
     """A type that answers alone where nothing else is there."""
 
-    def stand_in(self, environ: Environ) -> tuple[BackendConfig, str] | None:
+    def find_stand_in(self, environ: Environ) -> tuple[BackendConfig, str] | None:
         """Return the config of its agent as it can run here, and what it is, in words."""
         ...
 

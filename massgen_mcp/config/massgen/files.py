@@ -42,7 +42,7 @@ class Taken(Remarks):
     """Features that are asked for."""
     details: list[tuple[Feature, Place]] = field(default_factory=list[tuple[Feature, Place]])
 
-    def refused(self, written: Callable[[Place], Place]) -> Iterator[Problem]:
+    def list_refusals(self, written: Callable[[Place], Place]) -> Iterator[Problem]:
         """One problem for each feature, at the first place that asks for it."""
         for feature in dict.fromkeys(feature for feature, _ in self.asked):
             places = [place for one, place in (*self.asked, *self.details) if one is feature]

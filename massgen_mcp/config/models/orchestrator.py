@@ -182,7 +182,9 @@ class OrchestratorConfig(Settings, frozen=True):
     """Patterns of files that answers can't change for checks. None: a built-in list (see docs/code-work.md)."""
 
     def choose_strategy(self, agents: int, *, can_run: bool) -> Decide:
-        """How so many agents find the winner: tests need scripts that run, and three authors; findings are joined."""
+        """Choose the strategy for this number of agents: tests need scripts that run and three authors; findings are
+        merged.
+        """
         if self.decide == "auto" and self.answer_format == "findings":
             return "synthesise"
         tests = self.decide in ("auto", "checks")

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from massgen_mcp.people import act_as
+from massgen_mcp.people import set_current_user
 from massgen_mcp.server.http.connections import MAX_HEAD_BYTES, Strangers
 from massgen_mcp.server.http.operating import METRICS, READY, Operating
 from massgen_mcp.server.http.tokens import Tokens, TokensUnknowable
@@ -209,7 +209,7 @@ class _Room:
 
         with anyio.CancelScope() as stream:
             try:
-                with act_as(self._tokens.find_user(scope["user"].access_token)):
+                with set_current_user(self._tokens.find_user(scope["user"].access_token)):
                     await self._app(scope, _going_on(begun, receive), seen)
             finally:
                 self._streams.pop(stream, None)

@@ -66,7 +66,7 @@ class Reviewed:
 
     @property
     def needs_second(self) -> bool:
-        """Whether a second agent has yet to read why it is refuted."""
+        """True while no second agent has read the reason of the refutation."""
         return self.refuted and bool(self.reason.strip()) and self.judged_by is None
 
     @property

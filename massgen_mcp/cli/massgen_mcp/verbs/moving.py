@@ -30,7 +30,7 @@ async def export_run(options: argparse.Namespace) -> int:
 async def import_run(options: argparse.Namespace) -> int:
     with run_service() as service:
         accepts = partial(is_trusted, options.trust)
-        moved = await service.upkeep.move_in(
+        moved = await service.upkeep.import_run(
             options.file.absolute(), options.owner, accepts, back=options.back, is_only_import=options.yes
         )
         if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):

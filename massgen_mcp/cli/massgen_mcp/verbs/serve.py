@@ -12,7 +12,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import PEOPLE_VARIABLE, STORE_VARIABLE, find_home
-from massgen_mcp.people import ANONYMOUS, People, act_as, current_user
+from massgen_mcp.people import ANONYMOUS, People, current_user, set_current_user
 from massgen_mcp.request.team import Team
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import open_engine
@@ -58,7 +58,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
 
         settings = replace(http_settings(options, os.environ), people=people, as_json=options.log_format == "json")
         async with AsyncExitStack() as stack:
-            stack.enter_context(act_as(ANONYMOUS if people else None))  # until a token says who it is
+            stack.enter_context(set_current_user(ANONYMOUS if people else None))  # until a token says who it is
             beside = None
             if options.pages:
                 from massgen_mcp.web.app import api  # no other server needs them

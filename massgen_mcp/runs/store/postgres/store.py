@@ -122,7 +122,7 @@ class WorkerRegistry(StorePart):
             db.execute("DELETE FROM workers WHERE name = ? OR seen < now() - interval '1 day'", (worker,))
 
     def count_by_pool(self, seconds: float) -> dict[str, int]:
-        """How many workers of each pool were seen within so many seconds."""
+        """Count the workers of each pool that were seen in the last `seconds`."""
         query = "SELECT pool, count(*) FROM workers WHERE seen > now() - make_interval(secs => ?) GROUP BY pool"
         with self._scope.database.reading() as db:
             return dict(db.execute(query, (seconds,)).fetchall())
