@@ -75,10 +75,10 @@ HEAD = f"""\
 
 {WRITTEN}
 A config describes a team in YAML or JSON. massgen reads the file that you name with `--config` (or `team` of
-`start_run`), otherwise `.massgen/config.yaml` of the project, otherwise `~/.config/massgen/config.yaml`
-([which ones it trusts](security.md#configs)). `massgen validate FILE` lists all errors with their lines.
+`start_run`), otherwise the project's `.massgen/config.yaml`, otherwise `~/.config/massgen/config.yaml`
+([which configs it trusts](security.md#configs)). `massgen validate FILE` lists all errors with their line numbers.
 
-## The twelve keys that people set
+## The twelve most-used keys
 
 ```yaml
 agents:
@@ -103,7 +103,7 @@ timeout_settings: {{ orchestrator_timeout_seconds: 900 }}
 | `base_url`, `api_key_env` | address of another server, and the variable with its key |
 | `reasoning_effort` | how long the model thinks |
 | `id`, `system_message` | the agent's name and instructions |
-| `context_paths` | files for the team, which `write` lets it [change](code-work.md#applying-the-changes) |
+| `context_paths` | files for the team; `write` allows massgen to [apply changes](code-work.md#applying-the-changes) |
 | `commands` | lets agents run [commands](commands.md) in a sandbox |
 | `checks` | your commands that [test each answer](code-work.md#checks) |
 | `max_usd`, `orchestrator_timeout_seconds` | maximum cost and time of a run (10 US dollars, 1,800 seconds) |
@@ -134,9 +134,9 @@ TAIL = """
 | `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the table of [backends](backends.md) |
 | `commands:` beside `backend` | `commands:` under it |
 | `mcp_servers` as a mapping | a list whose entries have a `name` |
-| keys of this page | [MassGen's keys](massgen-configs.md#taken-over) with the same meaning |
+| keys on this page | [MassGen's keys](massgen-configs.md#taken-over) with the same meaning |
 
-massgen refuses YAML aliases, merge keys, tags and duplicate keys, and names their line.
+massgen refuses YAML aliases, merge keys, tags and duplicate keys, and reports their line numbers.
 """
 
 
@@ -158,7 +158,7 @@ SECTIONS = (
     Section(
         "The file",
         {"": Config},
-        "Keys at the top of the file.",
+        "Top-level keys of the file.",
         """
 agents:
   - id: gpt
@@ -213,7 +213,7 @@ agents:
     Section(
         "Backends of providers",
         {"": ProviderBackendConfig},
-        "Under `backend` of an agent. Their keys, addresses and tools: [backends.md](backends.md).",
+        "Under an agent's `backend`. Their keys, addresses and tools: [backends.md](backends.md).",
         """
 agents:
   - id: solver
@@ -244,7 +244,7 @@ agents:
     Section(
         "Prices",
         {"": Price},
-        "Mapping `price` of any backend, in US dollars ([costs.md](costs.md)).",
+        "Under `price` of any backend, in US dollars ([costs.md](costs.md)).",
         """
 agents:
   - backend:
@@ -433,7 +433,7 @@ agents:
             "MCP program": StdioServer,
             "MCP server with an address": HttpMcpServer,
         },
-        "Entries of `mcp_servers`, by name, with [examples](mcp-servers.md).",
+        "Entries of `mcp_servers`, by name ([examples](mcp-servers.md)).",
         """
 agents:
   - backend:
@@ -463,7 +463,7 @@ agents:
     Section(
         "Commands",
         {"": CommandsConfig},
-        "Under `orchestrator.commands` for all agents, or under `commands` of one, with [examples](commands.md).",
+        "Under `orchestrator.commands` for all agents, or under `commands` of one agent ([examples](commands.md)).",
         """
 agents:
   - id: builder

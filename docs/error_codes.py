@@ -78,7 +78,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"get_result", "apply_result"}),
     ),
     "idempotency_conflict": Meaning(
-        "The key belongs to another request, or `on_conflict` is `fail`.",
+        "The `idempotency_key` belongs to another request, or `on_conflict` is `fail`.",
         "Use another key or another `on_conflict`.",
         _START,
     ),
@@ -98,12 +98,12 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"start_run", "control_run"}),
     ),
     "invalid_action": Meaning(
-        "The run's state doesn't allow this action (such as steering a run that has ended), or a path doesn't.",
-        "See `next_step` of `get_status`. After the end, start a new run in the same `session_id`.",
+        "The state of the run, or of a path, doesn't allow this action: for example, you can't steer an ended run.",
+        "See `next_step` of `get_status`. If the run has ended, start a new one with the same `session_id`.",
         ALL,
     ),
     "nesting_refused": Meaning(
-        "The outer run allows no nested runs, or has reached their limit.",
+        "The outer run allows no nested runs, or has reached the limit on them.",
         "Set `nested` in the config of the outer run ([nested runs](nested-runs.md)).",
         _START,
     ),
@@ -113,7 +113,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _START,
     ),
     "run_damaged": Meaning(
-        "Files of the run were damaged.",
+        "Some of the run's files are damaged.",
         "Read the remaining answers with `view=agent`, and start a new run.",
         _OF_RUNS,
     ),
@@ -123,7 +123,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"control_run", "apply_result"}),
     ),
     "disk_full": Meaning(
-        "The disk or a quota is full.",
+        "The disk is full, or a quota is exhausted.",
         "Free some space, for example with `massgen prune`. Waiting runs then continue without a restart.",
         ALL,
     ),
@@ -143,8 +143,8 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset(),
     ),
     "internal": Meaning(
-        "A bug in massgen. The message has a reference.",
-        "Please report it with the entry for this reference in `server.log` of the state directory.",
+        "A bug in massgen. The message contains a reference.",
+        "Please report it with the reference's entry from `server.log` in the state directory.",
         ALL,
     ),
 }

@@ -21,11 +21,11 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-This page lists messages that don't explain their own fix; `…` marks varying text. Errors begin with a code: look it up
+This page lists messages that don't say what to do; `…` marks varying text. Errors begin with a code: look it up
 [below](#codes-of-errors) first.
 
 `massgen doctor` checks keys, model servers, agent programs, the sandbox, clients and the state directory, and
-suggests fixes. `massgen --debug` shows more about a run, and `massgen.log` in the run's directory has everything.
+suggests fixes. `massgen --debug` shows more about a run, and `massgen.log` in the run's directory contains everything.
 """
 
 
@@ -45,13 +45,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "agent '…': … has no model '…'; …",
             "The model isn't in the list of the provider or model server. No run started.",
-            "Correct `model`. For a gateway, use `type: chatcompletion` with its `base_url`, where the list "
-            "[doesn't decide](cli.md#before-a-cent-is-spent).",
+            "Correct `model`. For a gateway, use `type: chatcompletion` with its `base_url`: massgen then "
+            "[only notes](cli.md#before-a-cent-is-spent) that the model isn't listed.",
         ),
         Entry(
             "Claude Code isn't logged in: …",
-            "The Claude Code CLI found neither key nor token.",
-            "Set a variable, or allow your own login ([Claude Code](claude-code.md)).",
+            "The Claude Code CLI found neither a key nor a token.",
+            "Set a variable that the message names, or allow your own login ([Claude Code](claude-code.md)).",
         ),
     ),
     "Configs": (
@@ -64,13 +64,13 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "came from an agent",
             "An agent named this config over MCP, and it requests something harmful or more than the call allows.",
-            "Read the requests, then run `massgen validate --trust PATH`. To allow only paths, list them in the call's "
-            "`context_paths`.",
+            "Read the requests, then run `massgen validate --trust PATH`. If it requests only paths, you can "
+            "list them in the call's `context_paths` instead.",
         ),
         Entry(
             "You can't accept it in this state: …",
             "The config's skills are too many or too large to check, or include something other than files.",
-            "Remove it from the skills directory, or remove `use_skills`.",
+            "Remove what the message names from the skills directory, or remove `use_skills` from the config.",
         ),
     ),
     "When an agent fails": (
@@ -88,7 +88,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "… with a web page, which … may have sent",
             "A proxy, a firewall or the network's login page answered instead of the model's server.",
-            "Log in to the network, or check the proxy; `massgen doctor` tries it. A name in `NO_PROXY` goes past it.",
+            "Log in to the network, or check the proxy with `massgen doctor`. Hosts in `NO_PROXY` bypass the proxy.",
         ),
         Entry(
             "… ended the reply early",
@@ -98,7 +98,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "circuit open: … failed … times in a row; massgen tries it again …; last failure: …",
             "massgen pauses calls after repeated failures ([circuit](providers-traffic.md#circuit)).",
-            "Fix the cause in the message.",
+            "Fix the cause that the message names.",
         ),
         Entry(
             "no accepted action in … attempts in a row",
@@ -125,7 +125,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     ),
     "The sandbox": (
         Entry(
-            "there is no container for agents' commands: …",
+            "no container is available for agents' commands: …",
             "The config requests Docker, Podman or an image that isn't available.",
             "Start the daemon, or correct the image's name.",
         ),
@@ -141,7 +141,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
 """By where they come up."""
 
 CLIENT_HEAD = """
-## A client does not show the server, or its keys
+## A client does not show the server or pass its keys
 
 Clients word these problems differently.
 
@@ -164,7 +164,7 @@ IN_CLIENTS = (
     ),
     Entry(
         "a call is cut off after a minute",
-        "The client limits the time of a call.",
+        "The client limits how long a call may take.",
         "Run `massgen install CLIENT`, which raises the limit if it can. `wait_run` waits at most 50 s.",
     ),
     Entry(
@@ -177,15 +177,15 @@ IN_CLIENTS = (
 REASONS_HEAD = """
 ## Why an agent was dropped
 
-You find the reason in `degraded` of `get_result`, `error.reason` of `status.json` and the event `agent_dropped`. The
+The reason is in `degraded` of `get_result`, `error.reason` of `status.json` and the event `agent_dropped`. The
 other agents continue, and the dropped agent's answers remain.
 
 """
 ENDS_HEAD = """
 ## Why a run ended
 
-You find the reason in `reason` of `get_result` and in the event `run_failed`. If all agents failed, it is one of the
-reasons above. massgen keeps the best answer.
+The reason is in `reason` of `get_result` and in the event `run_failed`. If all agents failed, the reason is one of
+those in the table above. massgen keeps the best answer.
 
 """
 WHY: Mapping[FailureReason | DropReason, str] = {
@@ -195,7 +195,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "model_not_found": "The provider or server has no model with this name.",
     "unreachable": "No server answered at the address.",
     "tools_unsupported": "The server refuses tools, and the model failed without them.",
-    "context_too_small": "Question, answers and files exceed the model's context.",
+    "context_too_small": "The question, the answers and the files together exceed the model's context.",
     "content_filter": "A content filter of the provider, or the model itself, refused to reply.",
     "provider_error": "The provider failed repeatedly.",
     "bad_request": "The provider rejected the request.",
@@ -203,19 +203,19 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "timeout": "A call, a round or the run took too long; the message names the limit.",
     "no_action": "The model's replies contained neither a readable answer nor a readable vote.",
     "budget": "The next call would exceed the remaining budget.",
-    "cut_off": "The run ended before the agent answered, and the agent had changed files.",
+    "cut_off": "The run ended after the agent had changed files, but before it answered.",
     "internal": "A bug in massgen.",
     "no_quorum": "Too few agents remained to decide.",
     "no_answer": "No agent gave an answer.",
     "sandbox_denied": "The run needs a sandbox, and none works on this machine.",
-    "config_invalid": "The config can't be executed here.",
-    "runner_lost": "The process that executed the run was lost too often.",
+    "config_invalid": "The config can't run on this machine.",
+    "runner_lost": "The process that executed the run was lost too many times.",
 }
 ENDS: Mapping[str, tuple[str, str]] = {
     "timed_out": ("The run reached its time limit.", REMEDIES["timeout"]),
     "cancelled": ("A user or client cancelled the run.", "Start a new run."),
     "interrupted": (
-        "The process of the run was lost.",
+        "The run's process was lost.",
         "Continue it with `massgen resume ID`.",
     ),
     "input_required": (
@@ -228,8 +228,8 @@ ENDS: Mapping[str, tuple[str, str]] = {
 CODES_HEAD = """
 ## Codes of errors
 
-Every interface reports refusals as `ERROR CODE:`; in Python the code is `code` of `MassgenError`. The command line also
-has [exit codes](cli.md#exit-codes).
+Every interface reports refusals as `ERROR CODE:`; in Python, it is the attribute `code` of `MassgenError`. The command
+line also has [exit codes](cli.md#exit-codes).
 
 """
 

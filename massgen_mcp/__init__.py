@@ -9,7 +9,7 @@ from importlib import import_module
 
 if sys.platform == "win32":
     _REFUSAL = (
-        "massgen runs on Linux and macOS, not on Windows itself. Use WSL, the Windows Subsystem for Linux: run "
+        "massgen runs on Linux and macOS, but not directly on Windows. Use WSL, the Windows Subsystem for Linux: run "
         "`wsl --install` in PowerShell, open its Linux terminal, and install massgen-mcp there"
     )
     if sys.argv[0] == "-m" or sys.argv[0].replace("\\", "/").rpartition("/")[2].startswith("massgen"):

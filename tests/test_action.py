@@ -173,7 +173,7 @@ async def test_without_keys_a_dry_run_says_what_would_be_done_and_posts_nothing(
     collected(github)
     log = await review(home, github, "", 0, DRY_RUN="true")
     assert "1 file, +1 -0 lines" in log
-    assert "No agent can review it" in (github / "summary").read_text()
+    assert "No agent can review the change" in (github / "summary").read_text()
     assert not (github / "github/comment.md").exists()
     unclear = await review(home, github, "", 2)
     assert "ERROR no_default_team" in unclear

@@ -26,7 +26,7 @@ def test_the_page_says_of_every_client_what_is_known_of_it() -> None:
         if (known := client.known) and known.source != "nothing found"
     ]
     unknown = [one.title for one in CLIENTS.values() if one.known and one.known.source == "nothing found"]
-    assert f"We found no information about {', '.join(unknown)}." in PAGE
+    assert f"We found no information about these clients: {', '.join(unknown)}." in PAGE
     _, _, table = PAGE.partition("| client | tasks |")
     assert table.partition("\n\n")[0].splitlines()[2:] == rows
     assert all(f"`{name}`" in PAGE for name in CLIENTS)

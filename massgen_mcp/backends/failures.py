@@ -76,12 +76,12 @@ _FOR_TODAY = re.compile(r"per[ _-]?day|\bdaily\b|\b[TR]PD\b|\blimit: 0\b|UserByM
 """What a quota is called that a wait of minutes does not restore."""
 
 _WAYS_OUT: dict[DropReason, str] = {
-    "quota_exhausted": "; add credit, wait for the quota, or use another model",
+    "quota_exhausted": "; add credit, wait until the quota is reset, or use another model",
     "unreachable": "; check the network and base_url, and whether the server is running",
     "rate_limited": "; try again later, or lower `concurrency` or `requests_per_minute` under `limits`",
     "context_too_small": (
         "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM "
-        "--max-model-len, SGLang --context-length, LM Studio's slider; or context_length of type ollama), or use "
+        "--max-model-len, SGLang --context-length, LM Studio's slider; or context_length with type ollama), or use "
         "another model or fewer agents"
     ),
     "content_filter": "; rephrase the question, or use another model",
@@ -213,7 +213,7 @@ def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: 
 
 def _about_key(endpoint: Endpoint) -> str:
     if endpoint.key_variable is None:
-        return "; massgen sent no key: name the key's variable with api_key_env"
+        return "; massgen sent no key: set api_key_env to the name of the key's variable"
     return f"; set {endpoint.key_variable} to a valid key"
 
 
@@ -360,20 +360,22 @@ def _find_in_between(cause: BaseException, last: BaseException, endpoint: Endpoi
     """Return what kept a request from its server, where that is a proxy or a certificate; None where it is neither."""
     proxy = _find_endpoint_proxy(endpoint)
     if isinstance(cause, httpx2.ConnectError | ssl.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(cause):
-        message = f"{endpoint.base_url} shows a certificate that is not trusted here: {_error_text(last)}"
+        message = f"{endpoint.base_url} presented a certificate that this machine doesn't trust: {_error_text(last)}"
         return _report_in_between("certificate", message, _WAY_OUT_OF_CERTIFICATE + _describe_certificates(), endpoint)
     if proxy is None:
         return None
     if isinstance(cause, httpx2.ProxyError) and str(cause).startswith(f"{_LOGIN_WANTED} "):
         return _report_login(f"{endpoint.base_url} cannot be reached", proxy, endpoint)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        message = f"{endpoint.base_url} cannot be reached through the proxy of {proxy}: {_error_text(last)}"
+        message = f"{endpoint.base_url} cannot be reached through the proxy set by {proxy}: {_error_text(last)}"
         return _report_in_between("proxy", message, _describe_proxy_remedy(endpoint), endpoint, retryable=True)
     return None
 
 
 _LOGIN_WANTED = 407
-_WAY_OUT_OF_CERTIFICATE = "; if your network replaces certificates, set SSL_CERT_FILE to a PEM file that has its own"
+_WAY_OUT_OF_CERTIFICATE = (
+    "; if your network replaces certificates, set SSL_CERT_FILE to a PEM file with the network's own certificates"
+)
 
 
 def _describe_certificates() -> str:
@@ -383,17 +385,17 @@ def _describe_certificates() -> str:
 
 def _describe_proxy_remedy(endpoint: Endpoint) -> str:
     host = host_in(endpoint.base_url or "")
-    return f"; check that the proxy runs and may reach {host}, or add {host} to NO_PROXY to go past it"
+    return f"; check that the proxy is running and allowed to reach {host}, or add {host} to NO_PROXY to bypass it"
 
 
 def _report_login(what: str, proxy: ProxySetting | None, endpoint: Endpoint) -> BackendError:
     if proxy is None:
         message, way_out = (
-            f"{what}: a proxy on the way wants a login (407)",
+            f"{what}: a proxy on the way requires a login (407)",
             "; log in to your network, or set HTTPS_PROXY",
         )
     else:
-        message = f"{what}: the proxy of {proxy} wants another login (407)"
+        message = f"{what}: the proxy set by {proxy} requires a different login (407)"
         way_out = f"; set {proxy.variable} to http://USER:PASSWORD@HOST:PORT"
     return _report_in_between("proxy", message, way_out, endpoint)
 

@@ -208,12 +208,12 @@ def _repository_of(places: Sequence[BaseDirectory]) -> UserRepository:
     if first is None or first.objects is None or any(one != first for one in found):
         where = ", ".join(place.path for place in places)
         raise MassgenError(
-            "invalid_action", f"to create a branch, one git repository (SHA-1) must contain all of: {where}"
+            "invalid_action", f"cannot create a branch unless one SHA-1 git repository contains all of: {where}"
         )
     try:
         check_is_writable(first)
     except GitFailed as error:
-        raise MassgenError("invalid_action", f"massgen created no branch: {error}; {_INSTEAD}") from error
+        raise MassgenError("invalid_action", f"cannot create the branch: {error}; {_INSTEAD}") from error
     return first
 
 
@@ -226,7 +226,7 @@ def _checked_out(user: UserRepository, git: Git, name: str) -> str:
         if taken.startswith(wanted) or wanted.startswith(taken):
             there = taken.removeprefix("refs/heads/").removesuffix("/")
             raise MassgenError(
-                "invalid_arguments", f"the branch {there!r} already exists; choose another name than {name!r}"
+                "invalid_arguments", f"the branch {there!r} already exists; choose a name other than {name!r}"
             )
     code, commit = git.outcome("rev-parse", "-q", "--verify", "HEAD^{commit}", accepted=(0, 1, 128))
     if code:

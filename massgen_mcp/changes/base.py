@@ -28,7 +28,7 @@ tools fail.
 """
 WRITTEN_TO = ("node_modules", ".venv", "venv", "vendor")
 """Ignored directories of installed packages, beside which tools write: what a command writes there is gone with it."""
-KEEP_OUTPUTS = "set `keep_outputs` of the context path to include them"
+KEEP_OUTPUTS = "set `keep_outputs` for the context path to include them"
 MAX_SHARED = 100
 _NAMED = 5
 
@@ -191,16 +191,16 @@ def _notes(written: Written, absent: int) -> Iterator[str]:
     groups = (
         (left_out.repositories, "nested repositories, which are read-only"),
         (written.lfs_pointers, "Git LFS pointers, whose contents aren't on this machine"),
-        (left_out.too_large, "left out, too large"),
-        (left_out.unreadable, "left out, not readable"),
-        (left_out.special, "left out, not regular files"),
-        (left_out.outputs, f"left out, build outputs and caches ({KEEP_OUTPUTS})"),
+        (left_out.too_large, "left out (too large)"),
+        (left_out.unreadable, "left out (not readable)"),
+        (left_out.special, "left out (not regular files)"),
+        (left_out.outputs, f"left out (build outputs and caches; {KEEP_OUTPUTS})"),
     )
     for paths, what in groups:
         if paths:
             yield f"{what}: {named_paths(paths)}"
     if left_out.secret:
-        yield f"left out, since such files often contain secrets: {len(left_out.secret)}"
+        yield f"left out (files that often contain secrets): {len(left_out.secret)}"
     if absent:
         yield f"missing because of a sparse checkout: {absent}"
 

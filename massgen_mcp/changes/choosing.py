@@ -125,9 +125,9 @@ def _with_hunks(
     before, after, path = change.before, change.after, path_text(change.path)
     plain = change.kind == "modified" and change.added is not None
     if not plain or before is None or after is None or before.mode != after.mode or before.mode == LINK:
-        what = "a binary file, a link, or a changed file mode" if change.kind == "modified" else change.kind
+        what = "a binary file, a link, or a file whose mode changed" if change.kind == "modified" else change.kind
         raise MassgenError(
-            "invalid_arguments", f"{path} is {what}, so massgen can only apply it as a whole; leave #N out"
+            "invalid_arguments", f"{path} is {what}, so massgen can apply it only as a whole; leave #N out"
         )
     hunks = repository.hunks(before, after)
     for number in sorted(numbers):

@@ -299,7 +299,7 @@ def clone(address: str, into: Path, environ: Mapping[str, str]) -> None:
     named = (one.partition("=") for one in environ.get(GIT_HOSTS_VARIABLE, "").split())
     hosts = {name: token for name, _, token in named}
     if host not in hosts:
-        raise GitFailed(f"{GIT_HOSTS_VARIABLE} of this worker doesn't allow {host or address}")
+        raise GitFailed(f"{GIT_HOSTS_VARIABLE} on this worker doesn't allow {host or address}")
     login = base64.b64encode(f"x-access-token:{hosts[host]}".encode()).decode()
     settings = {"http.followRedirects": "false", "core.hooksPath": "/dev/null"}
     if hosts[host]:

@@ -69,7 +69,7 @@ class _Looking:
         if stat.S_ISLNK(found.st_mode):
             return f"{parent} is a symbolic link, which massgen doesn't follow"
         if not stat.S_ISDIR(found.st_mode):
-            return f"{parent} is no directory"
+            return f"{parent} isn't a directory"
         if parent and self._held.status(f"{parent}/.git") is not None:
             return f"{parent} is a nested repository"
         if not self._held.is_on_same_file_system(parent or "."):

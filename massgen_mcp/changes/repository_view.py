@@ -131,7 +131,7 @@ def check_is_writable(user: UserRepository) -> None:
         *(user.common_dir / name for name in ("objects", "refs", "refs/heads")),
     ):
         if place.is_symlink() or not place.is_dir():
-            raise GitFailed(f"{place} isn't a separate directory")
+            raise GitFailed(f"{place} must be a directory, not a link")
         if place.stat().st_uid != os.geteuid():
             raise GitFailed(f"{place} belongs to another user")
 

@@ -118,7 +118,7 @@ class RunChanges:
         """The base with what an earlier run's tree changed."""
         repository = self.repository
         if (old := earlier.base()) is None:
-            raise MassgenError("invalid_action", "the run whose changes this run starts from no longer exists")
+            raise MassgenError("invalid_action", "the earlier run that this run starts from no longer exists")
         names = {one.path: one.name for one in old.directories}
 
         def placed(tree: TreeId) -> TreeId:
@@ -131,7 +131,7 @@ class RunChanges:
             if found.conflicts:
                 paths = ", ".join(path_text(one.path) for one in found.conflicts)
                 raise MassgenError(
-                    "invalid_action", f"you have changed the files that this run should start from: {paths}"
+                    "invalid_action", f"your files no longer fit the changes that this run should start from: {paths}"
                 )
             changed = repository.changes(base.id, found.tree)
             repository.own([*repository.structure(found.tree), *(one.after.blob for one in changed if one.after)])
@@ -211,10 +211,10 @@ class RunChanges:
                 (left_out.too_large, "files that are too large"),
                 (left_out.repositories, "nested repositories"),
                 (left_out.unreadable, "not readable"),
-                (left_out.outputs, f"build outputs and caches ({KEEP_OUTPUTS})"),
+                (left_out.outputs, f"build outputs and caches; {KEEP_OUTPUTS}"),
             ):
                 if paths:
-                    notes.append(f"left out of {directory.name} as {what}: {named_paths(paths)}")
+                    notes.append(f"left out of {directory.name} ({what}): {named_paths(paths)}")
         tree = repository.combined(trees)
         files = repository.changes(base.id, tree)
         repository.own(file.blob for change in files for file in (change.before, change.after) if file is not None)

@@ -52,7 +52,7 @@ class ChangedMeanwhile(Exception):
     """A file is no longer what it was when the change was planned. `kept` as in `Settled`."""
 
     def __init__(self, path: str, kept: tuple[str, ...] = ()) -> None:
-        stay = f"; these stay as other programs have left them: {_paths_text(kept)}" if kept else ""
+        stay = f"; other programs changed these files, so they stay as they are: {_paths_text(kept)}" if kept else ""
         super().__init__(f"changed while massgen was applying the changes{stay}")
         self.path = path
 
@@ -111,7 +111,7 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
             raise ChangedMeanwhile(error.path, settled.kept) from error
         if settled.kept:
             raise Unsettled(
-                "massgen undid the changes, but these files stay as other programs have left them: "
+                "massgen undid the changes, except in these files, which other programs changed in the meantime: "
                 f"{_paths_text(settled.kept)}"
             ) from error
         raise

@@ -196,7 +196,7 @@ PERMISSION_CURE = (
 )
 IGNORED_CURE = (
     "{} is missing in the copies because git ignores it: create it in the check (such as `npm run build && npm "
-    "test`), or name its directory in `copy_ignored` of the context path"
+    "test`), or name its directory in the context path's `copy_ignored`"
 )
 
 
@@ -212,7 +212,7 @@ def _writable_cure(output: str, place: int) -> str:
     line = output[begin : (output.find("\n", place) + 1 or len(output) + 1) - 1]
     named = [match["path"] for match in _PATH.finditer(line)]
     ignored = next((part for path in named for part in path.split("/") if part in _IGNORED), None)
-    return f"add {ignored or 'the directory that it writes to'} to `copy_ignored` of the context path"
+    return f"add {ignored or 'the directory that it writes to'} to the context path's `copy_ignored`"
 
 
 _IGNORED = frozenset({"node_modules", ".venv", "venv", "target", "build", "dist", "vendor", ".gradle", ".tox", ".nox"})

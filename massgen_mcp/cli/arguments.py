@@ -65,20 +65,20 @@ VIEWS = ("summary", "full", "votes", "diff")
 VERDICTS = ("right", "wrong")
 JSON = argument("--json", action="store_true", help="print one JSON document")
 YES = argument("--yes", "-y", action="store_true", help="do not ask")
-OPEN = argument("--open", action="store_true", help="write the page and open the page in the browser")
+OPEN = argument("--open", action="store_true", help="write the page and open it in the browser")
 TRUST = argument(
     "--trust",
     metavar="DIGEST",
     nargs="?",
     type=trust_argument,
     const=AS_IT_IS,
-    help="accept the permissions of an imported run, as they are now or only with this digest",
+    help="accept the permissions of an imported run; with DIGEST, only if it matches them",
 )
 KIND = argument(
     "--kind",
     choices=(*get_args(RunKind), "all"),
     default="single",
-    help="runs of this kind, or all; default: runs that you started one by one",
+    help="only runs of this kind, or all; default: runs that you started individually",
 )
 SINCE = argument(
     "--since",

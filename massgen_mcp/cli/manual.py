@@ -31,21 +31,21 @@ massgen help all: everything                  massgen --completion bash|zsh|fish
 OF_KIND = {
     "ask": "Ask a team of LLM agents. They answer, read each other's answers and vote.",
     "start": "Ask in the background and print the run's id. `massgen watch ID` follows it.",
-    "batch": "Ask every question in a file. QUESTION is the FILE, which has one JSON object per line.",
-    "init": "Set up a config in a short dialogue in a terminal, then ask QUESTION if you gave one.",
+    "batch": "Ask every question in a file. QUESTION is the FILE, with one JSON object per line.",
+    "init": "Create a config by answering a few questions in a terminal, then ask QUESTION if you gave one.",
 }
 OF_ASK = """
 Without --config or --model, massgen uses the team in .massgen/config.yaml, then the one in your own config.yaml, \
-then the default team for your API keys or local model server. If it finds none, a short dialogue in a terminal sets \
-one up. If standard output isn't a terminal, it gets only the answer. If a config in the directory asks for risky \
-permissions, massgen waits for your consent (see --trust). Without a QUESTION, massgen starts a conversation and \
-saves it as a session. Put -- before a QUESTION that looks like a verb or a file.
+then the default team for your API keys or local model server. If it finds none, it asks you a few questions in a \
+terminal to set one up. If standard output isn't a terminal, it gets only the answer. If a config in the directory \
+asks for risky permissions, massgen waits for your consent (see --trust). Without a QUESTION, massgen starts a \
+conversation and saves it as a session. Put -- before a QUESTION that looks like a verb or a file.
 
 examples:
   massgen "Is our retry policy sound?"
   massgen --config @examples/two_providers "Postgres or SQLite?"
   massgen --model openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
-  massgen --backend gemini --num-agents 3 "Name a better name"
+  massgen --backend gemini --num-agents 3 "Suggest a better name"
   git diff | massgen --automation --output review.md -
 
 output of --automation:
@@ -59,9 +59,9 @@ Standard output has ten to twenty lines, each starting with one of these words:
   NOTE:            ignored parts of the config; models that a gateway doesn't list
   WARNING:         a problem that didn't stop the run
   WINNER:          the agent whose answer won
-  OUTCOME:         how the winner was found, and how many voted
+  OUTCOME:         how the winner was chosen, and how many agents voted
   DURATION:        seconds, such as 12.3s
-  COST:            US dollars and tokens; names calls without a known price
+  COST:            US dollars and tokens; says how many calls have no known price
   ANSWER_FILE:     file with the whole final answer; not with --no-logs
   REPORT:          the run as an HTML page; not with --no-logs
   ANSWER_PREVIEW:  the answer, shortened
@@ -80,8 +80,8 @@ exit codes of a question (and of start, batch, eval):
 exit codes of review: 0 nothing found, 1 findings, 2 unclear, 4 interrupted
 
 exit codes of the other verbs:
-  0    done; for wait, watch and result: the run is completed
-  1    the run failed, was cancelled or ran out of time; or massgen refused the request (as apply does for conflicts)
+  0    done; for wait, watch and result: the run has completed
+  1    the run failed, was cancelled or ran out of time; or massgen refused the request (such as apply on conflicts)
   2    for wait, watch, result, apply and cancel: the run hasn't ended yet
   3    no run has this id, or several ids start with it
   4    for wait, watch and result: the run needs an answer (or its keys, if it was interrupted) to continue
@@ -93,7 +93,7 @@ SURROUNDINGS = """
 environment:
   *_API_KEY         providers' keys; `massgen configs` shows which ones each team needs
   MASSGEN_CONFIG_HOME  directory for your own config.yaml and keys.yaml
-  MASSGEN_ALLOWED_KEYS  KEY@HOST ...: allow a key at a host of another provider
+  MASSGEN_ALLOWED_KEYS  KEY@HOST ...: allow sending a key to another provider's host
   MASSGEN_MCP_HOME  state directory; an absolute path
   MASSGEN_MCP_RUNNER_IDLE_SECONDS  seconds until an idle background process exits (60)
   MASSGEN_MCP_MAX_RUNNING  maximum number of parallel runs in all processes (50)
@@ -105,7 +105,7 @@ environment:
   MASSGEN_MCP_GIT_HOSTS  git hosts that workers may clone from: HOST or HOST=TOKEN, separated by spaces
   MASSGEN_MCP_POOL  pool of workers for runs that you start here (default)
   MASSGEN_MCP_HTTP_TOKEN  bearer token for --transport http
-  MASSGEN_MCP_PEOPLE  like --people, or the text of such a file
+  MASSGEN_MCP_PEOPLE  like --people, or the contents of such a file
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs to notify when a run ends, and the secret for signing
   MASSGEN_MCP_OAUTH_CLIENT_ID  client id for --oauth-introspection-url and for signing in to --pages
   MASSGEN_MCP_OAUTH_CLIENT_SECRET  its secret

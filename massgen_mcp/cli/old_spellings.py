@@ -40,9 +40,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 """By verb: the old name and the new one."""
 WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
-        "benchmark": "`massgen eval` compares teams with one model",
+        "benchmark": "`massgen eval` measures teams against a single model",
         "bye": "there is no conversation to leave",
-        "compare": "`massgen eval` compares teams with one model",
+        "compare": "`massgen eval` measures teams against a single model",
         "completion": "`massgen --completion bash` prints completion code",
         "config": "`massgen configs` lists ready-made teams, `massgen init` creates a config, `massgen validate` "
         "checks one",
@@ -58,13 +58,13 @@ WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "kill": "`massgen cancel ID` stops a run and keeps its best answer",
         "list": "`massgen runs` lists runs",
         "login": "there is nothing to log in to; `massgen doctor` shows which keys are set",
-        "logs": "`massgen watch ID` follows a run, `massgen result ID --view full` shows all of it",
+        "logs": "`massgen watch ID` follows a run, `massgen result ID --view full` shows it in full",
         "ls": "`massgen runs` lists runs",
         "mcp": "`massgen serve` runs the MCP server; `massgen install CLIENT` adds it to a client",
         "models": "`massgen doctor` shows which models are available",
         "new": "`massgen` alone starts a conversation, `massgen init` creates a config",
         "open": "`massgen result --open` shows the newest run in the browser",
-        "page": "`massgen result --page` writes the page of the newest run",
+        "page": "`massgen result --page` writes a web page about the newest run",
         "ps": "`massgen runs --state running` lists running runs",
         "quit": "there is no conversation to leave",
         "retry": "`massgen resume` continues an interrupted run",
@@ -79,7 +79,7 @@ WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "team": "`massgen configs` lists ready-made teams, `massgen validate` shows the current one",
         "teams": "`massgen configs` lists ready-made teams",
         "ui": "`massgen web` shows runs in a browser",
-        "undo": "`massgen apply ID --undo` undoes the apply of a run",
+        "undo": "`massgen apply ID --undo` undoes the applied changes of a run",
         "update": "`uv tool upgrade massgen-mcp`, or `pip install -U massgen-mcp`, installs the newest version",
         "upgrade": "`uv tool upgrade massgen-mcp`, or `pip install -U massgen-mcp`, installs the newest version",
         "usage": "`massgen stats` shows what runs have cost",

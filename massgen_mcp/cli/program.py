@@ -126,7 +126,7 @@ def _refuse_words(words: Sequence[str]) -> None:
     plain = shlex.quote(" ".join(word for word in words if not word.startswith("-"))[:80])
     if hint := find_misspelling(words[0], words[1:]):
         raise UsageError(f"{words[0][:80]} {hint}", EXIT_USAGE)
-    hint = f"massgen {plain} asks a team, massgen start {plain} asks in the background"
+    hint = f"to ask a team: massgen {plain}; to ask it in the background: massgen start {plain}"
     raise UsageError(f"there is no verb {words[0][:80]!r}; {hint}", EXIT_USAGE)
 
 
@@ -147,5 +147,6 @@ def _ask_whether_question(words: Sequence[str], error: Exception) -> tuple["Verb
     if len(words) > PROSE_WORDS and on_terminal() and confirm(f"Ask a team: {sentence!r}", default=False):
         verb = load_verb("ask")
         return verb, verb.parse(["--", sentence])
-    spelled = f"to ask it as a question: massgen -- {shlex.quote(sentence)}; for the verb: massgen help {words[0]}"
+    question = f"to ask this as a question: massgen -- {shlex.quote(sentence)}"
+    spelled = f"{question}; for help with the verb: massgen help {words[0]}"
     raise UsageError(f"{error}\n{spelled}", getattr(error, "exit_code", EXIT_USAGE))

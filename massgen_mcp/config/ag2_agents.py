@@ -22,7 +22,7 @@ _LOCAL = "LocalCommandLineCodeExecutor"
 
 _FALLBACKS = "expected one model; to use several models, list several agents"
 _ELSEWHERE = (
-    f"code runs in the sandbox of the team's commands; write executor: {{type: {_LOCAL}}}, and for a container "
+    f"code runs in the same sandbox as the team's commands; write executor: {{type: {_LOCAL}}}, and for a container "
     "also orchestrator.commands: {sandbox: docker}"
 )
 _USER_MESSAGE = "You act for the group whose talk you read."

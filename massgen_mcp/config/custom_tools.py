@@ -20,7 +20,7 @@ EXAMPLE = str(Path(__file__).parent / "massgen" / "example_tools.py")
 MASSGEN_MEDIA = "_multimodal_tools"
 """The directory of MassGen's functions for pictures, sound, video and documents."""
 NO_MEDIA = (
-    "path: MassGen's media functions call a model, but functions run in the sandbox, without keys and network; "
+    "path: MassGen's media functions call a model, but functions run in the sandbox, without keys or network; "
     "leave them out"
 )
 _PLAIN: Mapping[str, Any] = {
@@ -180,4 +180,4 @@ def _installed(name: str) -> tuple[str, str]:
         described(EXAMPLE, name)
         return EXAMPLE, name
     others = ", ".join(installed(TOOLS)) or "none"
-    raise ValueError(f"there is no installed tool {name[:80]!a} ({others}); name its file under path: FILE.py")
+    raise ValueError(f"the tool {name[:80]!a} isn't installed (installed: {others}); name its file under path: FILE.py")

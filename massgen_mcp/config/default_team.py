@@ -97,7 +97,7 @@ def team_of(
 
 
 def team_of_one(agent: str, backend: BackendConfig, words: str) -> DefaultTeam:
-    description = f"default team: {words}; no key of a provider is set, no model server has a fit model"
+    description = f"default team: {words}; no provider's key is set, and no model server has a suitable model"
     return DefaultTeam(Config(agents=(AgentSettings(id=agent, backend=backend),)), "alone", description)
 
 
@@ -235,7 +235,7 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
     return MassgenError(
         "no_default_team",
         f"There is no team to start with: no provider's key is set, {none}, and Claude Code has no "
-        f"{agent_clis.TOKEN}. To get one, {'; '.join(ways)} or a config; or create a config with `massgen init`. "
+        f"{agent_clis.TOKEN}. To get a team, {'; '.join(ways)} or a config; or create a config with `massgen init`. "
         '`massgen --config @examples/scripted "Your question"` shows a run without a model.',
     )
 

@@ -20,11 +20,12 @@ from massgen_mcp.nearest import nearest
 _BY_KEY = {
     "api_key_env": "expected the NAME of an environment variable in capitals, never the key itself",
     "api_version": "expected v1, or a version such as 2024-10-21",
-    "base_url": "expected an http:// or https:// address without spaces, credentials, ? or #: http://localhost:8000/v1",
+    "base_url": "expected an http:// or https:// address without spaces, credentials, ? or #, such as "
+    "http://localhost:8000/v1",
     "deployment": "expected at most 64 letters, digits, '_', '.' or '-'",
     "endpoint": "expected an http:// or https:// address without spaces, credentials, ? or #",
-    "id": "expected at most 64 letters, digits, '_', '.' or '-', starting with a letter or digit; use the "
-    "quotation marks ' or \"",
+    "id": "expected at most 64 letters, digits, '_', '.' or '-', starting with a letter or digit; to quote "
+    "it, use ' or \"",
 }
 _BY_TYPE = {
     "missing": "a required key is missing",
@@ -65,7 +66,7 @@ _SECTIONS: Mapping[str, Place] = {
     "timeout_settings": ("timeout_settings",),
     "budget": ("budget",),
     "an entry under agents": ("agents", 0),
-    "backend of an agent": ("agents", 0, "backend", "openai"),
+    "an agent's backend": ("agents", 0, "backend", "openai"),
 }
 """Where keys stand that people write elsewhere: words, and a location as of pydantic."""
 _ALSO_AT_THE_TOP = ("agent",)
@@ -186,7 +187,7 @@ def _expectation(kind: str, message: str, context: Mapping[str, object], place: 
     if kind == "literal_error":
         return f"expected {context.get('expected')}"
     if kind == "string_pattern_mismatch":
-        return _BY_KEY.get(str(place[-1]), "it has an unexpected format")
+        return _BY_KEY.get(str(place[-1]), "unexpected format")
     if kind in ("too_short", "too_long"):
         bound = (
             f"at least {context.get('min_length')}" if kind == "too_short" else f"at most {context.get('max_length')}"

@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET = re.compile(r"(API|SECRET|ACCESS|AUTH|PRIVATE)[_-]?KEY$|TOKEN$|SECRET$|PASSWORD$|PASSWD$", re.IGNORECASE)
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
-REMEDY = "Set it to only the key"
+REMEDY = "Set it to the key alone"
 
 _PLACEHOLDER = re.compile(r"<.*>|.*\.\.\.|your[-_ ].*|.*[-_ ](?:here|goes[-_ ]here)|changeme|todo", re.IGNORECASE)
 """What documents write in the place of a key."""

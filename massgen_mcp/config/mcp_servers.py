@@ -43,7 +43,7 @@ def _shaped(server: Plain, place: Place, problems: list[Problem]) -> Plain:
         kind = "streamable_http" if "url" in plain and "command" not in plain else "stdio"
     plain["type"] = _TRANSPORTS.get(kind, kind) if isinstance(kind, str) else kind
     problems += [
-        Problem((*place, key), "${NAME} only works in env and headers; write the value itself")
+        Problem((*place, key), "${NAME} works only in env and headers; write the value itself")
         for key, value in plain.items()
         if key not in _WITH_VARIABLES and variables_in(_texts(value))
     ]

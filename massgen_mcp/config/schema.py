@@ -75,7 +75,7 @@ def config_schema() -> dict[str, Any]:
     for kind in kinds:
         _describe(kind, schema if kind is Config else parts[kind.__name__])
     _as_in_files(schema, parts)
-    return {"$schema": DIALECT, **schema, "title": "A team of massgen-mcp"}
+    return {"$schema": DIALECT, **schema, "title": "A massgen-mcp team"}
 
 
 def subclasses(kind: type[BaseModel]) -> list[type[BaseModel]]:

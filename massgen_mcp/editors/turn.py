@@ -32,14 +32,14 @@ from massgen_mcp.views.votes_text import name_of
 
 STAGES: Mapping[Phase, str] = {
     "answering": "Each agent answers",
-    "voting": "They read each other, improve and vote",
+    "voting": "Agents read each other's answers, improve their own and vote",
     "presenting": "The winner writes the final answer",
 }
 STATUS = ("in_progress", "pending")
 APPLY, GO_ON, LEAVE = "apply", "go_on", "leave"
 OFFERS = {
     APPLY: ("Apply", "allow_once"),
-    GO_ON: ("Not yet: the next prompt continues from it", "reject_once"),
+    GO_ON: ("Not yet: the next prompt continues from these changes", "reject_once"),
     LEAVE: ("Leave my files unchanged", "reject_once"),
 }
 WAYS = Ways(
@@ -236,7 +236,7 @@ def _block_text(block: Mapping[str, Any], cwd: Path) -> str:
             return f"\n\n{marked('file', text, '', name=name)}\n\n"
         case _:
             kind = str(block.get("type"))[:40]
-            raise MassgenError("invalid_arguments", f"the prompt contains {kind!r}, and {ONLY_TEXT}")
+            raise MassgenError("invalid_arguments", f"the prompt contains {kind!r}, but {ONLY_TEXT}")
 
 
 def _called(uri: str, cwd: Path) -> str:

@@ -73,7 +73,7 @@ class Evaluation:
     concurrency: int
     samples: int
     """Of the one model on one item at most, whatever a team has cost."""
-    stopped: str = "all items were asked"
+    stopped: str = "all questions were asked"
     """Why it ended, in words."""
     done: bool = True
     """It did not end for want of money."""
@@ -90,9 +90,7 @@ class Evaluation:
         known = [(item, self._kept_result(who, item)) for item in self.items for who in (*self.teams, ONE)]
         ours = all("measured" in line for line in self.results.all)
         if not ours or any(line and line["question"] != item.question for item, line in known):
-            raise MassgenError(
-                "invalid_arguments", "the results file has results of another comparison; name another file"
-            )
+            raise MassgenError("invalid_arguments", "the results file belongs to another comparison; name another file")
         at_once = max(1, self.concurrency // (len(self.teams) + 1))
         for begin in range(0, len(self.items), at_once):
             block = self.items[begin : begin + at_once]
@@ -138,7 +136,7 @@ class Evaluation:
             return False
         who, line = found
         agents = ", ".join(f"{one['agent']}: {one['reason']}" for one in line["degraded"])
-        self.stopped = f"{display_name(who)} has no working key ({agents}); the same command goes on when it has one"
+        self.stopped = f"{display_name(who)} has no working key ({agents}); set one and repeat the command to continue"
         self.done = False
         return True
 
@@ -342,4 +340,4 @@ def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
         name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
     }
     best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
-    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen afterwards; only first answers")
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen in hindsight, by first answers only")

@@ -23,7 +23,7 @@ tr + tr { border-top: 1px solid #ccc; } svg { max-width: 100%; height: auto; }
 
 def headline(found: Evaluation, source: str) -> str:
     usd = sum(line["usd"] or 0.0 for line in found.results.all)
-    unknown = "" if all(line["priced"] for line in found.results.all) else ", and calls at an unknown price"
+    unknown = "" if all(line["priced"] for line in found.results.all) else ", plus calls at an unknown price"
     mixed = " The runs used different versions of configs, prompts or packages." if found.mixed else ""
     asked = f"{len(found.whole)} of {len(found.items)} items of {source}"
     return f"{asked}: {found.stopped}. {dollars(usd)} spent{unknown}.{mixed}"
@@ -129,6 +129,6 @@ def page(found: Evaluation, source: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}"><style>{STYLE}</style>\n'
         f"<h1>Evaluation</h1>\n<p>{escape(headline(found, source))}</p>\n{drawing(found.rows())}"
         f"<table>\n{body}</table>\n{comparisons}<h2>Measured with</h2>\n"
-        f"<p>Each name, with digests of its config and of the prompts, and versions.</p>\n"
+        f"<p>Each line lists a name, the digests of its config and of the prompts, and versions.</p>\n"
         f"<p>{'<br>'.join(map(escape, measured))}</p>\n</html>\n"
     )

@@ -78,7 +78,9 @@ class Scorer:
             return cls(SandboxChoice(None))
         choice = await choose(Wishes(), known_levels(environ))
         if choice.level is None:
-            raise MassgenError("invalid_arguments", f"these tasks run programs that models write: {choice.why}")
+            raise MassgenError(
+                "invalid_arguments", f"these tasks need a sandbox for programs that models write: {choice.why}"
+            )
         return cls(choice)
 
     async def is_right(self, item: Item, answer: str | None) -> bool:

@@ -130,7 +130,7 @@ def _items(lines: Sequence[str], source: str) -> list[Item]:
             continue
         item = item.model_copy(update={"id": item.id or str(number)})
         if item.id in found:
-            faults.append(f"{source}:{number}: the id {item.id!a} is there already")
+            faults.append(f"{source}:{number}: the id {item.id!a} is already used")
         found[item.id] = item
     if faults or not found:
         raise MassgenError("invalid_arguments", "\n".join(faults) or f"{source}: the file is empty")

@@ -359,7 +359,8 @@ class PriceBound(Event):
 
     def __str__(self) -> str:
         what = {"family": f"a {self.of} model", "provider": f"a model of {self.of}", "list": "any listed model"}
-        price = f"${self.input_usd_per_million:g} and ${self.output_usd_per_million:g} per million tokens in and out"
+        usd = f"${self.input_usd_per_million:g} and ${self.output_usd_per_million:g}"
+        price = f"{usd} per million input and output tokens"
         return f"{price}, the highest known price of {what[self.scope]}"
 
 

@@ -100,7 +100,7 @@ def _team_arguments(model: str, api_base: str | None, parameters: dict[str, Any]
     if model == "build":
         return {"config_dict": _built(api_base, parameters), "use_docker": use_docker}
     if parameters:
-        raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: only works with the model massgen/build")
+        raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: works only with the model massgen/build")
     kind, colon, rest = model.partition(":")
     if colon and kind == "model":
         return {"model": rest, "base_url": api_base or None, "use_docker": use_docker}
@@ -115,7 +115,7 @@ def _team_arguments(model: str, api_base: str | None, parameters: dict[str, Any]
 
 def _built(api_base: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
     if not any(parameters.get(name) for name in ("model", "models", "backend", "backends")):
-        raise MassgenError("invalid_arguments", "massgen/build: name model or models in optional_params")
+        raise MassgenError("invalid_arguments", "massgen/build: set model or models in optional_params")
     check_types(parameters)
     data = build_config(**parameters)
     for agent in data["agents"] if api_base else ():
@@ -138,7 +138,7 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[
         elif role in ("user", "assistant") and not message.get("tool_calls"):
             turns.append({"role": str(role), "content": text})
         else:
-            raise MassgenError("invalid_arguments", "messages: expected texts with the role system, user or assistant")
+            raise MassgenError("invalid_arguments", "messages: expected text with the role system, user or assistant")
     last = len(turns)
     while last and turns[last - 1]["role"] == "user":
         last -= 1
@@ -167,4 +167,4 @@ def _part(part: object) -> str:
         case {"type": "text", "text": str(text)}:
             return text
         case _:
-            raise MassgenError("invalid_arguments", "messages: a team only reads text, not images, audio or files")
+            raise MassgenError("invalid_arguments", "messages: a team reads only text, not images, audio or files")

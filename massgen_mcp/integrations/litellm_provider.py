@@ -103,7 +103,7 @@ class MassgenProvider(CustomLLM):
 async def _request(call: dict[str, Any]) -> PreparedRequest:
     settings = cast("dict[str, Any]", call.get("litellm_params") or {})
     if call.get("api_key"):
-        raise MassgenError("invalid_arguments", "api_key: massgen only reads keys from the environment; leave it out")
+        raise MassgenError("invalid_arguments", "api_key: massgen reads keys only from the environment; leave it out")
     timeout: float | httpx.Timeout | None = call.get("timeout")
     return await request_of(
         str(call["model"]),

@@ -77,7 +77,7 @@ class TeamPrices:
             models = ", ".join(self.by_tokens)
             counted.append(
                 f"The price of {models} is unknown, so `max_calls` ({self.max_calls:,}) and `max_tokens` "
-                f"({self.max_tokens:,}) limit its calls, not `max_usd`."
+                f"({self.max_tokens:,}), not `max_usd`, limit its calls."
             )
         return tuple(counted)
 
@@ -171,7 +171,7 @@ class Estimate:
         text = f"{money}, usually {time}, " if self._usd is None else f"usually {money}, {time}, "
         text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._format_basis()
         if self.nested_usd is not None:
-            text += f"; nested runs may add up to ${self.nested_usd:.2g}"
+            text += f"; nested runs may cost up to ${self.nested_usd:.2g} more"
         return f"{text}. {self.prices}" if self.prices.notes else text
 
     @property

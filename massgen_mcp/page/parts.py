@@ -44,7 +44,7 @@ MOST_FILES = 500
 MOST_TITLE = 300
 """Characters of what a test is about."""
 
-_CANNOT_WIN = "an answer can't win if another answer passes a superset of its checks"
+_CANNOT_WIN = "an answer can't win if another answer passes the same checks and more"
 _POLICIES: Mapping[ChecksPolicy, str] = {
     "informative": "Informative: voters saw the results and decided.",
     "required": f"Required: {_CANNOT_WIN}.",
@@ -153,7 +153,7 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).excluded):
-        yield f"{name_answer(run, label)} couldn't win: another answer passes checks that it fails."
+        yield f"{name_answer(run, label)} couldn't win, because it fails checks that another answer passes."
     if run.work_done.failing:
         yield "The final files fail checks."
 

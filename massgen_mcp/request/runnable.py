@@ -81,7 +81,7 @@ async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
     for commands in filter(_has_own_programs, config.all_commands):
         choice = await _chosen(commands, environ)
         if choice.level is None:
-            raise MassgenError("config_invalid", f"there is no container for agents' commands: {choice.why}")
+            raise MassgenError("config_invalid", f"no container is available for agents' commands: {choice.why}")
 
 
 def _has_own_programs(commands: CommandsConfig) -> bool:
@@ -108,8 +108,8 @@ def require_apart(config: Config) -> None:
             continue
         outer, inner = (other, one) if around_one else (one, other)
         where = "is the same as" if around_one and around_other else "lies in"
-        message = f"{show_name(inner)} {where} {show_name(outer)}, and both are given with permission write"
-        raise MassgenError("invalid_arguments", f"context_paths: {message}; give {show_name(outer)} alone")
+        message = f"{show_name(inner)} {where} {show_name(outer)}, but both have permission: write"
+        raise MassgenError("invalid_arguments", f"context_paths: {message}; list only {show_name(outer)}")
 
 
 def _holds(outer: str, inner: str) -> bool:
@@ -168,8 +168,8 @@ def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
         else:
             continue
         message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, since it is {what}"
-        ways = "work in the project's directory, or name that directory; for files to read, set permission: read"
-        raise MassgenError("invalid_arguments", f"{message}; {ways}, and no checks")
+        ways = "work in the project's directory, or name it; if agents need only to read, set permission: read"
+        raise MassgenError("invalid_arguments", f"{message}; {ways}, and leave checks out")
 
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -246,7 +246,7 @@ def describe_ignored(config: Config) -> list[str]:
     """Name the settings that have no effect any more, in sentences."""
     if not config.orchestrator.refute:
         return []
-    return ["`refute` is ignored: tests against a winner spoiled one right winner in twenty. Leave it out."]
+    return ["`refute` is ignored, because its tests spoiled one right winner in twenty. Leave it out."]
 
 
 def require_neutral_judge(config: Config) -> None:
@@ -278,7 +278,7 @@ async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
 def describe_missing_sandbox(choice: SandboxChoice) -> str:
     """Return why a run is refused whose agents have commands."""
     return (
-        f"agents' commands only run in a sandbox: {choice.why}; or leave commands out, so that agents only have "
+        f"agents' commands run only in a sandbox: {choice.why}; or leave commands out, so that agents have only "
         "file tools"
     )
 
@@ -286,4 +286,4 @@ def describe_missing_sandbox(choice: SandboxChoice) -> str:
 def no_sandbox(config: Config, choice: SandboxChoice) -> str:
     """Why the checks cannot run."""
     named = ", ".join(f"`{command}`" for command in config.orchestrator.checks)
-    return f"the checks {named} only run in a sandbox: {choice.why}"
+    return f"the checks {named} run only in a sandbox: {choice.why}"

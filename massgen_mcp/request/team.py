@@ -159,7 +159,7 @@ def unused_config(cwd: Path, door: Door) -> str | None:
         case _:
             assert_never(door)
     return (
-        f"massgen doesn't use {on_one_line(found)}, because it only looks in the working directory. To use it: {way}."
+        f"massgen looks only in the working directory, so it doesn't use {on_one_line(found)}. To use this file: {way}."
     )
 
 

@@ -57,7 +57,7 @@ def _skill_files(folder: Path) -> Iterator[Path]:
                 for entry in entries:
                     seen += 1
                     if seen > MAX_SKILL_FILES:
-                        raise _unfit(folder, f"it has more than {MAX_SKILL_FILES:,} files and directories")
+                        raise _unfit(folder, f"has more than {MAX_SKILL_FILES:,} files and directories")
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
                     elif not entry.is_symlink():
@@ -78,7 +78,7 @@ def _hashed(file: Path, most: int) -> tuple[str, int]:
                 size += len(piece)
                 if size > most:
                     raise _unfit(
-                        file, f"is too large: all skills together may have {MAX_SKILL_BYTES // 1024 // 1024} MiB"
+                        file, f"is too large: together, skills can have at most {MAX_SKILL_BYTES // 1024 // 1024} MiB"
                     )
     except OSError as error:
         raise _unfit(file, f"isn't a regular file, or can't be read: {error.strerror}") from error
@@ -249,7 +249,7 @@ def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:
         paths = ", ".join(on_one_line(one.path) for one in earlier.unclear if isinstance(one, ReadPath | WritePath))
         lines.append(
             f"Please confirm again for {paths}: an earlier version of massgen stored your consent as text that "
-            "fits more than one path."
+            "could mean more than one path."
         )
     return lines
 

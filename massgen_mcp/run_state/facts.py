@@ -39,7 +39,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
 
 LATE = "late"
 """The reason in `degraded` for an agent that was not waited for any longer."""
-LATE_MESSAGE = "the winner was chosen before its first answer came; first_answer_wait_seconds says how long others wait"
+LATE_MESSAGE = "no first answer before the winner was chosen; first_answer_wait_seconds sets how long others wait"
 
 
 def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesChecked]) -> str | None:

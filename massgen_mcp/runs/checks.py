@@ -8,7 +8,7 @@ from massgen_mcp.runs.engine import Action, RunRow
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.sums import CountedRun
 
-TOO_LATE = "the winner is writing the final answer, and the agents read no more messages"
+TOO_LATE = "the winner is writing the final answer, and the agents no longer read messages"
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_NOTE_CHARACTERS = 2_000
 
@@ -32,7 +32,7 @@ def check_action(view: RunView, action: Action, message: str) -> None:
         )
     asked = view.snapshot.input_required
     if action == "answer" and asked is not None and asked.kind == "budget_reached":
-        raise MassgenError("invalid_action", "the run waits for its budget: use raise_budget, finish_now or cancel")
+        raise MassgenError("invalid_action", "the run has reached its budget: use raise_budget, finish_now or cancel")
 
 
 def check_mark(row: RunRow, run: CountedRun | None, agent: str | None, note: str) -> None:

@@ -107,7 +107,8 @@ def _take_back(engine: Engine, run_id: str) -> None:
 
 def _where(target: Path) -> str:
     advice = (
-        "it continues there; import that file with `massgen import --back --yes` to take it back, or export it again"
+        "the run continues where you import that file; to take the run back, import the file with "
+        "`massgen import --back --yes`, or export the run again"
     )
     return f"moved to {target} with `massgen export`; {advice}"
 
@@ -128,7 +129,7 @@ def _left(engine: Engine, watch: Watch, run_id: str, where: str, is_stopped: Cal
             engine.liveness.announce(row, engine.files.of(row))
             if time.monotonic() > deadline:
                 if engine.pool is None:
-                    message = f"process {(row.runner or '').partition('-')[0]} doesn't stop executing run {row.run_id}"
+                    message = f"process {(row.runner or '').partition('-')[0]} is still executing run {row.run_id}"
                     raise MassgenError("not_finished", f"{message}; end that process, then export the run")
                 engine.store.leases.release(row.run_id, row.runner or "")
         time.sleep(LOOK_SECONDS)
@@ -179,7 +180,7 @@ def _make_whole(files: RunFiles, request: FrozenRequest, *, ended: bool) -> None
         raise MassgenError("run_damaged", f"cannot read the run's files: {error}") from error
     names = {one.name for one in base.directories} if base is not None else set[str]()
     if not ended and (left := [str(path) for path, name in here if name not in names]):
-        raise MassgenError("invalid_action", f"the run reads {left[0]}, which only exists on this machine")
+        raise MassgenError("invalid_action", f"the run reads {left[0]}, which exists only on this machine")
 
 
 def _is_elsewhere(path: str) -> bool:
@@ -288,7 +289,7 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
         return
     run_id, mark = outer.lost.run.run_id, _imported_mark(file)
     claim = f"{run_id} {store}"
-    twice = "with two copies you would pay twice"
+    twice = "if both copies ran, you would pay twice"
     if not sure and back and outer.stood_still:
         message = f"run {run_id} may continue, or may have ended, where {file} was imported; {twice}"
         raise MassgenError(
@@ -305,7 +306,7 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
     except OSError as error:
         if not sure:
             reason = error.strerror or type(error).__name__
-            message = f"cannot record the import in {mark} ({reason}), so another store wouldn't notice it; {twice}"
+            message = f"cannot record the import in {mark} ({reason}), so another store wouldn't know of it; {twice}"
             raise MassgenError("invalid_action", f"{message}. To import it anyway, pass --yes") from error
     try:
         yield
@@ -352,8 +353,8 @@ def _take_in(
     arriving, demands = _check_demands(arriving, environ, accepts)
     if demands is not None and not demands.needed:
         notes.append(
-            "massgen doesn't run scripts that agents write in it, since you haven't allowed that; import it with "
-            "--trust to allow it."
+            "massgen doesn't run scripts that agents write in this run, since you haven't allowed that; to allow it, "
+            "import the run with --trust."
         )
     waits = demands is not None and bool(demands.needed)
     keyless = (
@@ -370,7 +371,7 @@ def _take_in(
     engine.store.moves.restore(entered)
     row = engine.store.index.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
-        notes.append("It lost its idempotency key, since another run here has the same one.")
+        notes.append("The run lost its idempotency key, since another run here has the same key.")
     asks_for = demands.describe_lines() if demands is not None and waits else ()
     return MovedIn(row.run_id, row.state, notes=tuple(notes), asks_for=tuple(asks_for))
 
@@ -422,7 +423,7 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     try:
         records = unpacked.event_log.read_to_continue()
         if wrong := next(find_wrong_amounts(moved, records), None):
-            raise MassgenError("run_damaged", f"{wrong} is negative or no number, so nothing was imported")
+            raise MassgenError("run_damaged", f"{wrong} is negative or not a number, so nothing was imported")
         record = folded(records)
     except LookupError as error:
         raise MassgenError("run_damaged", "the events of the run contradict each other") from error

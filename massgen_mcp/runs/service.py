@@ -41,7 +41,7 @@ ELSEWHERE = (
     "run: pass https://HOST/PATH of a git repository, or upload a directory with `massgen start --context DIR`"
 )
 CLONED_ELSEWHERE = (
-    "addresses of git repositories only work with a shared store's workers; name a directory on this machine"
+    "addresses of git repositories work only with a shared store's workers; name a directory on this machine"
 )
 NO_PROGRAMS = (
     "an agent of this team is a program with the rights of the server's account, so it could see all users' "

@@ -53,7 +53,7 @@ def enqueue(
         kind=frozen.kind,
     )
     if engine.pool is not None and request.given.changes_of is not None:
-        raise MassgenError("invalid_arguments", "changes_of only works on the machine with the files")
+        raise MassgenError("invalid_arguments", "changes_of works only on the machine that has the files")
     if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
         return added, SessionHistory()
     engine.store.index.find_known([])  # a store that cannot be reached says so before there are files of the run
@@ -171,7 +171,7 @@ class Dispatch:
         if refused := refused_keys(config, self._environ):
             return describe_refusal(refused)
         if missing := missing_keys(config, self._environ):
-            return f"{', '.join(missing)} is not set here"
+            return f"this environment lacks {', '.join(missing)}"
         if row.foreground:
             return f"the program that executed it ended; {_RESUME} continues it in the background"
         if self.identity(config) != row.fingerprint:

@@ -24,8 +24,8 @@ WITH_NETWORK: tuple[LevelName, ...] = ("bubblewrap", "sandbox-exec")
 
 LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
-    "docker": ("commands only have the image's programs, not this machine's",),
-    "podman": ("commands only have the image's programs, not this machine's",),
+    "docker": ("commands have only the image's programs, not this machine's",),
+    "podman": ("commands have only the image's programs, not this machine's",),
     "sandbox-exec": (
         "commands see this machine's own paths",
         "massgen checks the limits for processes and memory a few times a second",
@@ -40,7 +40,7 @@ COUNTED = (
 """What is said of a level of this machine where the kernel does not bound a command's memory."""
 
 UNUSUAL = {
-    "usual_layer": "tools can't write into installed packages (node_modules, .venv), as vitest and pip do",
+    "usual_layer": "tools such as vitest and pip can't write into installed packages (node_modules, .venv)",
     "usual_network": "a command can't reach servers that other commands start, or hosts under `network:`",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
@@ -58,8 +58,8 @@ _ALLOW_BY_PROFILE = (
     f"/etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/{PROFILE}`)"
 )
 _ALLOW = (
-    "bubblewrap is installed: set no other `sandbox` under `commands`, and if it isn't secure, let it create "
-    "user namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
+    "bubblewrap is installed: remove any other `sandbox` under `commands`, and if bubblewrap isn't secure here, let "
+    "it create user namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
 )
 
 

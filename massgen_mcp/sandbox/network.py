@@ -101,7 +101,7 @@ class Network:
         url = urlsplit(f"//{address}" if method == "CONNECT" else address)
         host, port = url.hostname or "", url.port or 80
         if f"{host}:{port}" not in self._listed:
-            said = f"{host}:{port} is not in `network:`, so nothing in the sandbox reaches it\n".encode()
+            said = f"{host}:{port} is not in `network:`, so nothing in the sandbox can reach it\n".encode()
             writer.write(b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n")
             writer.write(f"Content-Type: text/plain\r\nContent-Length: {len(said)}\r\n\r\n".encode() + said)
             await writer.drain()

@@ -211,7 +211,7 @@ HOW_TO_GET_AN_IMAGE = (
     "`image_archive`; or leave out docker and images to use this machine's programs"
 )
 _ELSE = "or set `sandbox: docker` or `podman` under `commands`; macOS has its own sandbox"
-_IN_IMAGE = "commands only have the image's programs, not this machine's"
+_IN_IMAGE = "commands have only the image's programs, not this machine's"
 
 
 def how_to_get_one() -> str:

@@ -245,15 +245,15 @@ async def take(process: SandboxedProcess, output: Output, tell: Callable[[], Non
 
 def how_ended(ended: Ended, limit: float, *, too_much: bool = False) -> str:
     """`limit`: its time, in seconds; `too_much`: it was ended because it printed too much."""
-    return f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
+    return f"ended: it printed more than {MAX_PRINTED_BYTES // MIB} MB" if too_much else _how(ended, limit)
 
 
 _BEYOND: dict[EndReason, str] = {
-    "memory": "it used more memory than it may",
-    "processes": "it started more processes than it may",
-    "disk": "its files take more room than they may; delete some first",
-    "files": "there are more files than there may be; delete some first",
-    "hidden": "the file of one of its programs cannot be read, so its memory cannot be counted",
+    "memory": "it used more memory than allowed",
+    "processes": "it started more processes than allowed",
+    "disk": "its files take more space than allowed; delete some first",
+    "files": "there are more files than allowed; delete some first",
+    "hidden": "massgen cannot read one of its program files, so it cannot count that program's memory",
 }
 
 
@@ -270,7 +270,7 @@ def _how(ended: Ended, limit: float) -> str:
         case "failed":
             return f"did not run: the sandbox could not start it ({ended.message})"
         case "lost":
-            return "ended: the process that kept it was lost"
+            return "ended: the process that supervised it was lost"
         case _:
             assert_never(ended.reason)
 

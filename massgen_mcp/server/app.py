@@ -212,10 +212,10 @@ CUT = " (cut here)"
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
-architecture decision): start_run asks a team of other models that answer independently, read each other's answers \
-without names, and vote until there is a consensus or the limits are reached. \
-The run goes on in the background and survives this session. Do other work, but before you end your turn call wait_run \
-until the run has ended, unless a reply says that you will be woken. \
+architecture decision): start_run asks a team of other models that answer independently, read each other's \
+anonymous answers, and vote until there is a consensus or the limits are reached. \
+The run continues in the background and survives this session. Do other work, but before you end your turn call \
+wait_run until the run has ended, unless a reply says that you will be woken. \
 get_result returns the answer, votes and dissent; read the dissent before you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
 

@@ -105,7 +105,7 @@ def named_team(team: str | None, models: list[str] | None, num_agents: int | Non
     if team is not None and models:
         raise MassgenError("invalid_arguments", "give either `team` or `models`, not both")
     if team is not None and num_agents is not None:
-        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a team of `team` has its own agents")
+        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; the team in `team` has its own agents")
     if num_agents is not None and not models:
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
     return NamedTeam(

@@ -40,8 +40,8 @@ KNOWN_CLIENTS = (
     ),
     KnownClient(
         "codex",
-        "Keys go into the environment that Codex starts in, and their names into `env_vars` of this server's entry in "
-        "~/.codex/config.toml (`massgen install codex` writes them, the plugin has them); then restart Codex.",
+        "Set keys in the environment in which Codex starts, and list their names in `env_vars` of this server's entry "
+        "in ~/.codex/config.toml (`massgen install codex` and the plugin do so); then restart Codex.",
     ),
     KnownClient("copilot", ANY_CLIENT.where_keys_go, reads_both_forms=True),
     KnownClient("massgen web", "Set keys in the environment of `massgen web`, then restart it."),

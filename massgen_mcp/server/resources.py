@@ -52,12 +52,12 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 
     @server.resource(f"{RUN}/status", title="Status of a run", mime_type=JSON_TYPE)
     async def status(run_id: str) -> str:
-        """The current status of the run, as from the tool get_status."""
+        """The current status of the run, as the tool get_status returns it."""
         return _text_of(await server.call_tool("get_status", {"run_id": run_id}))
 
     @server.resource(f"{RUN}/result{{?view,agent,offset}}", title="Result of a run", mime_type=JSON_TYPE)
     async def result(run_id: str, view: str = "summary", agent: str | None = None, offset: Position = 0) -> str:
-        """The final answer and the votes, as from the tool get_result."""
+        """The final answer and the votes, as the tool get_result returns them."""
         arguments = {"run_id": run_id, "view": view, "agent": agent, "offset": offset}
         reply = await server.call_tool("get_result", {key: one for key, one in arguments.items() if one is not None})
         return _text_of(reply)
@@ -74,7 +74,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 
     @server.resource(f"{RUN}/artifacts/{{+path}}", title="File of a run", mime_type="application/octet-stream")
     async def artifacts(run_id: str, path: str) -> str | bytes:
-        """An answer or one of its files, under `final/` or `turn_1/`, or the list of a directory."""
+        """An answer or one of its files, under `final/` or `turn_1/`, or the listing of a directory."""
         return await artifact(await service.watcher.get_run(run_id), path)
 
     @server.resource(f"{SCHEME}configs/{{+name}}", title="Team config", mime_type=YAML_TYPE)

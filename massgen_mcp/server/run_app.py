@@ -133,4 +133,4 @@ def _ending(view: RunView) -> str:
         text = result(view, "summary", None, 0, SUMMARY_CHARACTERS).text()
     except MassgenError as error:
         text = f"ERROR {error.code}: {error}"
-    return f"The run {view.row.run_id} has ended; get_result says:\n\n{text}"
+    return f"The run {view.row.run_id} has ended; get_result returns:\n\n{text}"

@@ -76,26 +76,27 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     async def start_run(
         context: Context,
         question: Annotated[str, Field(description="The whole task.", min_length=1)],
-        team: Annotated[str | None, Field(description="From list_configs, or a YAML path.")] = None,
+        team: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
         models: Annotated[
             list[str] | None,
             Field(
-                description='One agent each: a provider or model, as ["gpt", "gemini", "openai/MODEL"]. Not with team.'
+                description='One agent each: provider or model, such as ["gpt", "gemini", "openai/MODEL"]. Not with '
+                "team."
             ),
         ] = None,
         num_agents: Annotated[int | None, Field(ge=0, le=MAX_AGENTS)] = None,
         context_paths: Annotated[
             list[PathGiven] | None,
             Field(
-                description="Absolute paths to read; save a diff as a file. With write, apply_result can bring changes "
-                "back.",
+                description="Absolute paths to read; save a diff as a file. With permission write, apply_result can "
+                "merge changes.",
                 max_length=20,
             ),
         ] = None,
         checks: Annotated[list[str] | None, Field(description="Test commands.", max_length=10)] = None,
         decide: Annotated[
             GivenDecide | None,
-            Field(description="checks: agents write tests; synthesise: one merges all answers."),
+            Field(description="checks: agents write tests; synthesise: one agent merges all answers."),
         ] = None,
         max_usd: Annotated[float | None, Field(description="Budget; 0: the team's.", ge=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(ge=0, le=604_800)] = None,
@@ -179,7 +180,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(ge=0), BOUNDED] = None,
     ) -> results.Waited:
-        """Wait until the run ends and return its result. If it still runs at the timeout, call again."""
+        """Wait until the run ends and return its result. If it hasn't ended by the timeout, call again."""
         before = (await service.watcher.get_run(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
         return results.waited(view, before, woken=_note_wait(server, context, view))
@@ -235,12 +236,12 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
     @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
     async def apply_result(
         run_id: str,
-        dry_run: Annotated[bool, Field(description="false does it.")] = True,
-        paths: Annotated[list[str] | None, Field(description="Only these files or hunks: FILE#2.")] = None,
+        dry_run: Annotated[bool, Field(description="false applies it.")] = True,
+        paths: Annotated[list[str] | None, Field(description="Only these files, or hunks such as FILE#2.")] = None,
         agent: Annotated[str | None, Field(description="This agent's changes, not the winner's.")] = None,
         undo: bool = False,
     ) -> results.Applied:
-        """Merge the team's changes into the user's files, all or nothing, or undo that. Needs permission write."""
+        """Merge the team's changes into the user's files, all or nothing, or undo the merge. Needs permission write."""
         application = await service.applier.apply(
             run_id, dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo
         )
@@ -271,7 +272,7 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     async def list_configs(
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> results.ConfigList:
-        """List ready-made teams and their purpose."""
+        """List ready-made teams and their purposes."""
         return await results.config_list(name, service.access.environ)
 
 
@@ -284,7 +285,7 @@ def _find_unlisted(team: Team, environ: Mapping[str, str]) -> str | None:
     names = [name for name in (*prices.bounded, *prices.by_tokens) if name.partition("/")[2] not in strong]
     if not names:
         return None
-    return f"These models aren't in the price lists, so check their names: {', '.join(names)}. Check the name."
+    return f"These models aren't in the price lists, so check their names: {', '.join(names)}."
 
 
 def _describe_waiting(server: MassgenServer, view: RunView) -> str:

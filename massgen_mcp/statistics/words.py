@@ -29,9 +29,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     if figures.outcomes:
         yield f"agreement in completed runs: {counts_text(figures.outcomes)}"
     if figures.weak:
-        yield (
-            f"{counted(figures.weak, 'completed run')} with a weak decision, {figures.invalid} of them without success"
-        )
+        yield (f"{counted(figures.weak, 'completed run')} with a weak decision, {figures.invalid} of them unsuccessful")
     yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
     yield f"{clock(figures.seconds)} of work; median duration {clock(figures.median_seconds)}"
     if figures.first_answer.of:
@@ -94,7 +92,7 @@ def _marked(statistics: Statistics) -> Iterator[str]:
             yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
     for one in marked.alone:
         yield (
-            f"{preview(plain(one.model), NAME)} had the right answer first in {share_text(one.right)}, for "
+            f"{preview(plain(one.model), NAME)} gave a right first answer in {share_text(one.right)}, for "
             f"{money_text(one.money)}; its teams were right in {share_text(one.team_right)}, for "
             f"{money_text(one.team_money)}{_cheaper(one)}"
         )
@@ -110,7 +108,7 @@ def _cheaper(one: Alone) -> str:
     known = one.money.usd is not None and not one.team_money.unknown and not one.money.unknown
     cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
     few = f": too few for a conclusion; at least {FEWEST} are needed" if one.right.of < FEWEST else ""
-    return f"; alone it would have been equally right, but cheaper{few}" if as_right and cheaper else ""
+    return f"; alone, it would have been right as often, but cheaper{few}" if as_right and cheaper else ""
 
 
 def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
@@ -129,9 +127,9 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
         for way in (best, usual)
     )
     few = f"too few for a conclusion; at least {FEWEST} of each are needed"
-    claim = "they answered different questions; `massgen eval --from runs` asks both the same ones"
+    claim = "they answered different questions; `massgen eval --from runs` asks both the same questions"
     enough = min(best.right.of, usual.right.of) >= FEWEST
-    yield f"a right answer by {best.kind} cost {cheap}; {most}, the most frequent: {(claim if enough else few)}"
+    yield f"cost of a right answer by {best.kind}: {cheap}; most frequent: {most}; {(claim if enough else few)}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def standing_in_tests(run: RunState) -> str:
     if goal is not None:
         came_out = "passes" if run.winner.label in goal.passed else "fails"
         author = replace_names(run, goal.author)
-        reached = f"{winner} {came_out} the failing test that {author} wrote and two others confirmed"
+        reached = f"{winner} {came_out} the test that failed before, which {author} wrote and two others confirmed"
         if not tests:
             return reached
     others = [one for one in tests if one.void is None and one.author != run.winner.agent]
@@ -65,8 +65,8 @@ def standing_in_tests(run: RunState) -> str:
 
 
 def _test(one: JudgedTest) -> str:
-    passed, failed = ", ".join(one.passed), ", ".join(one.failed)
-    came_out = f"not counted, {one.why_void}" if one.void else f"{passed} pass it, {failed} fail it"
+    passed, failed = ", ".join(one.passed) or "none", ", ".join(one.failed) or "none"
+    came_out = f"not counted, {one.why_void}" if one.void else f"passed by {passed}, failed by {failed}"
     return f"{came_out}: {' '.join(one.test.title.split()).rstrip('.')}"
 
 
@@ -148,7 +148,7 @@ def _checks_state(run: RunState, checked: FilesChecked, files: str) -> str:
             return ""
         case "passed":
             silent = len(run.work_done.void)
-            void = f", {silent} of them couldn't tell" if silent else ""
+            void = f", but {silent} of them gave no result" if silent else ""
             return f"The {files} pass the checks{void}"
         case "failed":
             failed = [one.command for one in checked.outcomes if one.result == "failed"]
@@ -171,7 +171,7 @@ def hindered(outcome: CheckOutcome) -> str:
 HINDRANCES: dict[CheckObstacle, str] = {
     "program_missing": "a program isn't installed",
     "no_network": "it has no network",
-    "read_only": "it writes to a read-only place",
+    "read_only": "it tries to write to a read-only place",
     "no_toolchain": "a toolchain isn't installed",
     "not_permitted": "the sandbox doesn't permit it",
 }

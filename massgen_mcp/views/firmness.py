@@ -67,18 +67,18 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
             return f"The final files fail {checks}."
         case "refuted":
             return (
-                "It fails a test that an agent from another vendor wrote and a third agent confirmed without "
+                "The answer fails a test that an agent from another vendor wrote and a third agent confirmed without "
                 "seeing the answer."
             )
         case "one_survivor":
-            return f"Only {run.author} remained of {len(run.agents)} agents."
+            return f"Of {len(run.agents)} agents, only {run.author} remained."
         case "shown_in_part":
             return describe_partly_read(run, work.partly_read)
         case "cut_short" | "left_out":
             return _describe_missing(run, work, weakness)
         case "no_majority" | "tests_disagree":
             few = f"Only {work.agree} of {work.voted} votes are for this answer: no majority."
-            disputed = "Votes chose this answer, but another answer passes more of the tests that the agents wrote."
+            disputed = "The votes chose this answer, but another answer passes more of the tests that the agents wrote."
             return {"no_majority": few, "tests_disagree": disputed}[weakness]
         case "tied":
             return _describe_tie(run, work)
@@ -141,5 +141,7 @@ def list_objections(run: RunState) -> list[str]:
     if not describe_outcome(run):
         told += [f"{clause}." for clause in describe_dissent(run)]
     if run.winner is not None and run.winner.challenge == "unproven":
-        told.append("It fails a test that an agent from another vendor wrote, but no other agent confirmed the test.")
+        told.append(
+            "The answer fails a test that an agent from another vendor wrote, but no other agent confirmed the test."
+        )
     return told

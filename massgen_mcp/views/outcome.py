@@ -25,7 +25,7 @@ WEAKNESSES: dict[Weakness, str] = {
     "shown_in_part": "some agents saw only parts of the texts",
     "cut_short": "the run was decided early",
     "left_out": "an agent was left out",
-    "tests_disagree": "tests speak for another answer",
+    "tests_disagree": "tests favour another answer",
     "no_majority": "no majority",
     "tied": "the votes are tied",
     "checks_void": "not all checks ran",

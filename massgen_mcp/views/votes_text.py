@@ -72,7 +72,7 @@ def nobody_voted(run: RunState) -> str | None:
     if run.winner is not None and run.winner.agreeing:
         agreeing, asked = len(run.winner.agreeing), len(run.coordination.asked)
         return f"No agent could vote; {agreeing} of {asked} agents gave the same answer."
-    return f"No agent voted or reviewed this answer: it is only {run.author}'s."
+    return f"No agent voted for or reviewed this answer: it is only {run.author}'s."
 
 
 def name_of(run: RunState, agent: str) -> str:

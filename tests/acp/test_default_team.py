@@ -72,7 +72,7 @@ def test_one_answer_at_a_terminal_makes_them_the_team_from_then_on(installed: Te
     command = [sys.executable, "-m", COMMAND_MODULE, "--init"]
     with typist(command, cwd=installed.work, environ=installed.environ) as person:
         person.expect("codex 2.6.0 (you are logged in; ")
-        person.expect("1. Agent CLIs with your own logins, paid by your subscriptions: codex")
+        person.expect("1. Agent CLIs with your own logins, paid for by your subscriptions: codex")
         person.answer("Which [1]: ", "1")
         person.answer("Which [1]: ", "2")
         assert person.leave() == 0
@@ -94,4 +94,4 @@ def test_a_cli_without_what_makes_it_speak_the_protocol_is_named_with_what_it_ne
     package = Path(installed.environ["PATH"].partition(":")[0])
     (package / "codex-acp").rename(package / "codex")
     told = run_command(installed.with_variables(**YES), SERVER_MODULE, "doctor").stdout
-    assert "to join a team it needs `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())
+    assert "to join a team, it needs `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())

@@ -186,7 +186,7 @@ async def test_a_cli_that_does_not_ask_is_refused_where_there_is_no_enclosure(
     monkeypatch.setenv("PATH", str(tmp_path))  # no bwrap
     acting = Acting(tmp_path, enclosure="required")
     with pytest.raises(
-        BackendError, match="only runs inside a sandbox, since it reads files and runs commands without asking"
+        BackendError, match="runs only inside a sandbox, since it reads files and runs commands without asking"
     ) as caught:
         await reply(acting.backend, question())
     assert caught.value.reason == "bad_request"

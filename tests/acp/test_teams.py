@@ -121,7 +121,7 @@ def test_the_key_of_another_provider_and_a_login_that_is_not_there_are_refused(h
     home = home.with_variables(PATH=str(program.parent), HOME=str(home.work), OPENAI_API_KEY="sk-0123456789abcdef")
     for backend, words in (
         ({"preset": "codex", "env": ["ANTHROPIC_API_KEY"]}, "is a provider's key, and"),
-        ({"preset": "codex", "login": "own"}, "own needs a login with"),
+        ({"preset": "codex", "login": "own"}, "own requires a login with"),
         ({"preset": "claude_code"}, "npm install -g @agentclientprotocol/claude-agent-acp"),
     ):
         config = home.config("other", {"id": "cody", "backend": {"type": "acp", **backend}})

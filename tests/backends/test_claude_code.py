@@ -370,8 +370,8 @@ def flooding(place: Place, directory: Path, kind: str) -> Backend:
     ("kind", "why"),
     [
         ("calls", "more than 256 parallel calls"),
-        ("calls of one id", "two of one id"),
-        ("steps", "calls more than 256 tools at once"),
+        ("calls of one id", "reused an id"),
+        ("steps", "called more than 256 tools at once"),
         ("parts", "aren't JSON"),
         ("a line without an end", "a message is larger than 16777216 bytes"),
     ],

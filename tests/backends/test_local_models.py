@@ -83,7 +83,7 @@ async def test_an_address_with_the_path_of_the_compatible_api_is_the_same_server
 async def test_a_prompt_that_does_not_fit_is_told_as_such() -> None:
     too_long = json_reply({"error": "the input length exceeds the context length"}, "400 Bad Request")
     async with serving_ollama(QWEN, replies={"qwen3:8b": too_long}) as server:
-        with pytest.raises(BackendError, match="context_length of type ollama") as caught:
+        with pytest.raises(BackendError, match="context_length with type ollama") as caught:
             await parts_of(backend("ollama", {}, model="qwen3:8b", base_url=server.url), ask("?"))
     assert caught.value.reason == "context_too_small"
 

@@ -421,7 +421,7 @@ def test_whose_terminal_is_closed_at_the_question_is_told_later_how_to_apply(
         window.wait_for("Apply 1 changed file (y/n) [y]:")
     with terminal(home, "--config", config, size=(200, 60)) as window:
         told = window.wait_for("You: ")
-    left = re.search(r"has ended in the meantime \(completed; .*\); show it with: massgen result (run-\w+)", told)
+    left = re.search(r"has since ended \(completed; .*\); show it with: massgen result (run-\w+)", told)
     assert left, told
     for bringing in ("To apply it: `massgen apply run-", "Applied at "):
         assert f"\n{bringing}" in run_command(home, SERVER_MODULE, "result", left[1]).stdout

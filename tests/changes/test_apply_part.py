@@ -83,7 +83,7 @@ async def test_what_is_no_hunk_is_refused_with_what_there_is(home: TempHome, rep
         for paths, told in (
             (["project/code#3"], "project/code has no hunk #3; it has #1 to #2"),
             (["project/code#0"], "it has #1 to #2"),
-            (["project/new#1"], "project/new is added, so massgen can only apply it as a whole"),
+            (["project/new#1"], "project/new is added, so massgen can apply it only as a whole"),
             (["project/absent#1"], "it changed: project/code, project/new"),
             (["project", "project/code#1"], "you named both"),
         ):
@@ -393,7 +393,7 @@ async def test_there_are_no_branches_without_git_and_none_of_a_run_that_changed_
         changed = await changed_by_a_run(client, home, plain, write("plain/code", FIRST))
         nothing = await changed_by_a_run(client, home, plain)
     for run_id, told in (
-        (changed, "to create a branch, one git repository"),
+        (changed, "cannot create a branch unless one SHA-1 git repository"),
         (nothing, "has changed none of your files"),
     ):
         code, refused = verb(home, run_id, "--all", "--branch", "try")

@@ -62,7 +62,7 @@ def test_a_copy_is_the_working_tree_with_all_that_is_not_committed_and_nothing_t
     assert changes.outcome(base, workspace).files == ()
     assert repository.fingerprint() == before
     (directory,) = base.directories
-    assert directory.notes == ("left out, since such files often contain secrets: 1",)
+    assert directory.notes == ("left out (files that often contain secrets): 1",)
 
 
 def test_what_is_already_in_the_users_repository_is_not_stored_again(tmp_path: Path, repository: Repository) -> None:

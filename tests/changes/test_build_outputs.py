@@ -72,7 +72,7 @@ def test_new_files_that_tools_make_are_left_out_and_named_and_what_is_written_is
     outcome = changes.outcome(base, copy.parent)
     assert paths(outcome) == set(WRITTEN)
     (note,) = outcome.notes
-    assert note.startswith("left out of project as build outputs and caches (set `keep_outputs` of the context path")
+    assert note.startswith("left out of project (build outputs and caches; set `keep_outputs` for the context path")
     assert ".DS_Store" in note
 
 

@@ -126,7 +126,7 @@ async def test_a_turn_whose_directory_changed_while_it_waited_fails_by_name(
         await call(client, "wait_run", run_id=second)
     end = events_of(home.run_directory(second))[-1]
     assert (end["type"], end["reason"]) == ("run_failed", "config_invalid")
-    assert end["message"] == "you have changed the files that this run should start from: project/code"
+    assert end["message"] == "your files no longer fit the changes that this run should start from: project/code"
 
 
 async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(
@@ -265,7 +265,7 @@ def test_a_conversation_goes_on_with_the_changes_for_one_turn(home: TempHome, re
     repository.commit(code=CODE)
     config = two_to_read(home, repository)
     chat = talk(home, config, "Change it", "/change", "Again", "More")
-    assert "The next turn starts from the changes of winner." in chat
+    assert "The next turn starts from the winner's changes." in chat
     runs = json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"]
     logs = sorted((home.work / ".massgen" / "massgen_logs").iterdir())
     begins = [one["begins_with"] for run in logs for one in events_of(run) if one["type"] == "base_taken"]

@@ -403,19 +403,19 @@ def test_code_under_test_is_judged_as_the_answer_has_it(command: str, texts: dic
         (
             "python3 ci/run.py",
             {"ci/run.py": "importlib.import_module(sys.argv[1])\n"},
-            ["loads code by computed names"],
+            ["computes the names of code that it loads"],
         ),
         (
             "python3 ci/run.py",
             {"ci/run.py": "import lib\n", "ci/lib.py": "__import__(name)\n"},
-            ["ci/lib.py loads code by"],
+            ["ci/lib.py computes the names of code"],
         ),
         (
             "node tools/run.js",
             {"tools/run.js": "require(name)\n"},
-            ["tools/run.js loads code by computed names"],
+            ["tools/run.js computes the names of code that it loads"],
         ),
-        ("sh ci/run.sh", {"ci/run.sh": '. "$LIB"\n'}, ["ci/run.sh loads code by computed names"]),
+        ("sh ci/run.sh", {"ci/run.sh": '. "$LIB"\n'}, ["ci/run.sh computes the names of code that it loads"]),
         (
             "python3 run.py",
             {"run.py": "import lib\n", "lib.py": "x"},

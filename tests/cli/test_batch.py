@@ -66,7 +66,7 @@ def test_each_question_becomes_a_line_and_a_second_call_asks_nothing(home: TempH
     assert (second["answer"], second["state"], second["error"]) == ("from another team", "completed", None)
     assert {"outcome", "weak", "usd", "seconds", "run_id"} < second.keys()
     before = results(home)
-    assert "3 of 3 are already completed" in batch(home, "questions.jsonl", "--config", "@examples/scripted")
+    assert "3 of 3 questions are already done" in batch(home, "questions.jsonl", "--config", "@examples/scripted")
     assert results(home) == before
     assert count_of_runs(home) == 3
 
@@ -217,6 +217,6 @@ def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
 @pytest.mark.parametrize("option", ["--json", "--automation", "--no-logs", "--dry-run"])
 def test_options_of_one_answer_do_not_go_with_many_questions(home: TempHome, option: str) -> None:
     written(home, {"question": "One?"})
-    assert "batch only accepts FILE" in batch(home, "questions.jsonl", option, code=1)
+    assert "batch accepts only FILE" in batch(home, "questions.jsonl", option, code=1)
     refused = run_command(home, COMMAND_MODULE, "--max-usd-each", "1", "q")
-    assert (refused.returncode, "only work with: massgen batch FILE" in refused.stderr) == (1, True)
+    assert (refused.returncode, "work only with: massgen batch FILE" in refused.stderr) == (1, True)

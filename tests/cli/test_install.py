@@ -112,7 +112,7 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
     told = install(person, client)
     file = settings(person, client)
     assert str(file) in told
-    assert ("passes no keys on" if client == "claude-desktop" else "OPENAI_API_KEY") in told
+    assert ("doesn't pass keys on" if client == "claude-desktop" else "OPENAI_API_KEY") in told
     assert "Next: " in told
     ours = entry(person, client)
     command = ours["command"][0] if client == "opencode" else ours.get("cmd") or ours["command"]
@@ -287,13 +287,13 @@ def test_what_is_commented_out_is_no_entry_and_stays(person: TempHome, tmp_path:
     assert file.read_text() == text
     asked = with_programs(person, tmp_path, CLIENTS[client].program)
     told = run_command(asked, SERVER_MODULE, "doctor").stdout
-    assert f"{CLIENTS[client].title} is installed but doesn't know massgen-mcp" in told
+    assert f"{CLIENTS[client].title} is installed, but massgen-mcp isn't set up in it" in told
 
 
 def test_a_goose_file_in_another_style_is_left_as_it_is(person: TempHome) -> None:
     file = written(person, "goose", "extensions: {other: {cmd: x}}\n")
     told = refused(person, "goose")
-    assert "can't safely edit" in told
+    assert "can't edit safely" in told
     assert "  massgen:\n    name: massgen\n" in told
     assert file.read_text() == "extensions: {other: {cmd: x}}\n"
     file.write_text("extensions: [\n")
@@ -338,7 +338,7 @@ def test_the_hooks_of_codex_come_beside_those_of_others_and_go_again(person: Tem
 
 
 def test_no_other_client_takes_the_hook_of_codex(person: TempHome) -> None:
-    assert "--hook is only for Codex" in refused(person, "cursor", "--hook")
+    assert "--hook works only for Codex" in refused(person, "cursor", "--hook")
 
 
 def test_an_entry_that_others_use_names_no_path_of_this_machine(person: TempHome) -> None:
@@ -386,7 +386,7 @@ def test_the_doctor_starts_what_a_client_would_start_and_nothing_that_a_project_
     cannot = "cannot start massgen-mcp; person/"
     assert f"warn  client: Codex {cannot}.codex/config.toml: program not found: {moved}\n" in told
     assert "      massgen install codex\n" in told
-    assert f"warn  client: Gemini CLI {cannot}.gemini/settings.json: {silent} exits with code 3 without" in told
+    assert f"warn  client: Gemini CLI {cannot}.gemini/settings.json: {silent} exited with code 3 without" in told
 
 
 def program(path: Path, does: str) -> None:

@@ -64,7 +64,7 @@ def test_who_comes_back_is_told_of_a_run_that_goes_on_and_once_of_its_end(home: 
     for told in (True, False):
         with terminal(home, "--config", "@examples/scripted", "Another?", size=(120, 40)) as window:
             window.leave()
-            assert ("has ended in the meantime (cancelled; $0.00 for 2 calls, " in window.everything) is told
+            assert ("has since ended (cancelled; $0.00 for 2 calls, " in window.everything) is told
 
 
 def test_a_conversation_tells_of_a_turn_that_was_left_and_says_before_how_to_come_back(home: TempHome) -> None:
@@ -88,7 +88,7 @@ def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: Tem
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
     with terminal(home, "--config", "@examples/scripted", size=(120, 40)) as another:
-        assert f'The run "{QUESTION}" waits for your answer: massgen watch run-' in another.wait_for("You: ")
+        assert f'The run "{QUESTION}" is waiting for your answer: massgen watch run-' in another.wait_for("You: ")
     run_id = str(the_only_run(home)["run_id"])
     assert run_command(home, SERVER_MODULE, "answer", run_id, "Chad").returncode == 0
     ended_whole(home)
@@ -96,7 +96,7 @@ def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: Tem
 
 def test_a_run_that_keeps_nothing_ends_with_its_terminal_and_says_so_first(home: TempHome) -> None:
     with terminal(home, "--no-logs", "--config", held_team(home, "run_started"), QUESTION, size=(100, 30)) as window:
-        window.wait_for("The run ends if you close this terminal, because --no-logs keeps nothing of it.")
+        window.wait_for("The run ends if you close this terminal, because --no-logs keeps no record of it.")
         window.wait_for("Generating")
         end(window.child.pid, signal.SIGHUP)
         assert window.leave() == 4
@@ -145,4 +145,4 @@ def test_a_verb_that_people_try_names_the_command_that_asks(home: TempHome) -> N
 def test_a_run_in_the_background_prints_an_id_and_nothing_else(home: TempHome, option: list[str]) -> None:
     refused = run_command(home, COMMAND_MODULE, "--background", *option, "q")
     assert refused.returncode == 1
-    assert "start only prints an id" in refused.stderr
+    assert "start prints only an id" in refused.stderr

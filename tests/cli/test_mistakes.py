@@ -48,7 +48,7 @@ MISTAKES = {
         "massgen --config c q", 1, "not a directory: c. Did you mean c/t.yaml?", {"c/t.yaml": TEAM}
     ),
     "models with blanks": Mistake(
-        "massgen --models gpt-5 claude-x q", 1, "separate several models by commas: --model gpt-5,claude-x"
+        "massgen --models gpt-5 claude-x q", 1, "separate models with commas: --model gpt-5,claude-x"
     ),
     "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: use --backend openai"),
     "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "it is a model: openai/gpt-5"),
@@ -75,7 +75,7 @@ MISTAKES = {
     "half a client": Mistake("massgen install claude", 64, "did you mean 'claude-code'?"),
     "a state of others": Mistake("massgen runs --state done", 64, "there are: queued, running"),
     # one word near a verb, or a file that is not there: no one is to pay for that
-    "docter": Mistake("massgen docter", 1, "did you mean: massgen doctor; to ask it anyway: massgen -- docter"),
+    "docter": Mistake("massgen docter", 1, "did you mean: massgen doctor; to ask that as a question: massgen"),
     "statu": Mistake("massgen statu", 1, "did you mean: massgen status"),
     "reslt": Mistake("massgen reslt", 1, "did you mean: massgen result"),
     "aply": Mistake("massgen aply", 1, "did you mean: massgen apply"),

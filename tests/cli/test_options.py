@@ -309,7 +309,7 @@ def test_a_file_that_no_agent_is_shown_is_told(home: TempHome) -> None:
     done = massgen(home, "--automation", "--model", "scripted/x", asked)
     assert [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")] == [
         "NOTE: @gone.txt: this file does not exist here",
-        "NOTE: @here.md: agents only see its name; to let them read it, name it under context_paths",
+        "NOTE: @here.md: agents see only its name; to let them read it, add it under context_paths",
         "NOTE: @you.know: this file does not exist here",
     ]
     piped_in = piped(home, asked.encode(), "--automation", "--model", "scripted/x", "-")

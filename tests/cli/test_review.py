@@ -187,7 +187,7 @@ def refute_in_silence(_: str) -> tuple[str, str]:
     [
         (refuting, reject, "cy", "cy does not accept that: No caller refuses it."),
         (refuting, None, "bo", "bo does not accept that: No caller refuses it."),
-        (refute_in_silence, accept_in_silence, None, "no second agent has accepted that"),
+        (refute_in_silence, accept_in_silence, None, "no second agent has accepted the refutation"),
     ],
     ids=["rejected", "the first one says nothing", "without a reason"],
 )
@@ -282,7 +282,7 @@ def test_a_diff_of_which_a_part_is_missing_is_no_pass(home: TempHome) -> None:
     cases = {
         "": "the diff is empty",
         "\n\n": "the diff is empty",
-        half: "it ends in the middle of a hunk of shop.py: @@ -1,6 +1,6 @@ announces a different number of lines",
+        half: "it ends in the middle of a hunk of shop.py: the number of lines doesn't match @@ -1,6 +1,6 @@",
         half + DIFF: "it ends in the middle of a hunk of shop.py",
         DIFF.replace("-1,6", "-1,5"): "it ends in the middle of a hunk of shop.py",
         DIFF.partition("@@")[0]: "it names shop.py but shows no change to it",
@@ -420,7 +420,7 @@ async def test_what_was_said_is_not_said_again_and_what_is_gone_is_named(home: T
         ada.finds = []
         report = await reviewed(home, "--config", config, "--previous", "report.json", diff=fixed, code=0)
     assert [one["title"] for one in report["gone"]] == ["Totals are too large"]
-    assert "### Gone: the change no longer contains its line\n" in (home.work / "report.md").read_text()
+    assert "### Gone: the change no longer contains the reported line\n" in (home.work / "report.md").read_text()
     assert {one["title"] for one in report["still"]} == {"Is never used", "Says too little"}
 
 
@@ -460,7 +460,7 @@ async def test_a_dry_run_asks_nobody(home: TempHome) -> None:
     assert "1 file, +1 -1 lines" in done.stderr
     assert done.stdout == f"{config}: 2 agents would review it. No model was asked.\n"
     nobody = run_command(home, COMMAND_MODULE, "review", "--dry-run")
-    assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "No agent can review it")
+    assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "No agent can review the change")
 
 
 # -- a hostile change -------------------------------------------------------------------------------------------------

@@ -341,7 +341,7 @@ def test_the_doctor_says_whether_a_client_knows_the_server(home: TempHome, tmp_p
     if knows:
         assert "ok    client: Claude Code: massgen-mcp is in ~/.claude.json" in told
     else:
-        assert "warn  client: Claude Code is installed but doesn't know massgen-mcp\n" in told
+        assert "warn  client: Claude Code is installed, but massgen-mcp isn't set up in it\n" in told
         assert "      massgen install claude-code\n" in told
 
 

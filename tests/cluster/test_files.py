@@ -131,7 +131,7 @@ async def test_a_worker_clones_what_a_run_names_from_hosts_that_its_operator_nam
                 run_id = started["run_id"]
                 done = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
                 assert done["status"] == outcome, done
-                assert ("of this worker doesn't allow localhost" in str(done)) == (outcome == "failed"), done
+                assert ("on this worker doesn't allow localhost" in str(done)) == (outcome == "failed"), done
                 at_work.kill()
         refused = run_command(server.home, SERVER_MODULE, "apply", run_id)
         assert (refused.returncode, "pass your clone of https://localhost" in refused.stderr) == (1, True)

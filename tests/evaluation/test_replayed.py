@@ -59,6 +59,5 @@ def test_a_patch_without_a_check_is_not_asked_for_again(home: TempHome) -> None:
     done = run_command(home, COMMAND_MODULE, "eval", "--from", "runs", "--teams", config, "--against", one)
     assert done.returncode == 1
     assert (
-        "1 run were marked right, 0 of them with an answer short enough to compare, or with checks that pass"
-        in done.stderr
+        "1 run marked right, 0 of them with an answer short enough to compare or with checks that pass" in done.stderr
     )

@@ -129,12 +129,12 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
 
     def imported() -> str:
         told = there.verb("import", file)
-        assert "It asks for permissions that need your consent (!), so it waits:" in told
+        assert "The run is waiting because it asks for permissions that need your consent (!):" in told
         assert "! MCP server: x of waits: /bin/sh -c" in told
         assert f"To continue it: massgen resume {run_id} --trust" in told
         assert there.told("import", file)["known"]
         assert "config_untrusted" in there.verb("resume", run_id, code=1)
-        assert "have the digest sha256:" in there.verb("resume", run_id, f"--trust=sha256:{'0' * 64}", code=1)
+        assert "whose digest is sha256:" in there.verb("resume", run_id, f"--trust=sha256:{'0' * 64}", code=1)
         there.verb("doctor", "--rebuild")
         standing = there.told("status", run_id)
         assert ", and you haven't accepted its permissions" in standing["reason"]

@@ -259,7 +259,7 @@ def test_a_run_comes_back_only_as_it_left_or_later(homes: tuple[Stored, Stored])
         lost.unlink()
     rebuilt = here.verb("doctor", "--rebuild")
     assert "1 runs are back in the list" in rebuilt
-    assert "these runs wait for" not in rebuilt
+    assert "to continue these runs" not in rebuilt
     assert f"moved to {work / 'again.tar.gz'}" in here.verb("resume", run_id, code=1), "its row is not all that says so"
     assert "with --back" in here.verb("import", work / "first.tar.gz", code=1)
     assert "imported, interrupted" in here.verb("import", work / "again.tar.gz", "--back", "--yes")

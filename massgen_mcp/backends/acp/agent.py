@@ -267,7 +267,7 @@ class AcpAgent(CliAgent):
             return False
         choice = await choose(Wishes("bubblewrap"), known_levels(self._environ))
         if choice.level is None and not self._preset.asks:
-            why = f"only runs inside a sandbox, since it reads files and runs commands without asking: {choice.why}"
+            why = f"runs only inside a sandbox, since it reads files and runs commands without asking: {choice.why}"
             raise self._failed("bad_request", why)
         return choice.level is not None
 

@@ -69,7 +69,7 @@ class Acp(AgentType[AcpBackendConfig]):
         if find_program(config, environ) is None:
             return ": ".join(filter(None, (f"acp needs the program {preset.program}", preset.install)))
         if config.login == "own" and own_login(config, environ) is None:
-            return f"login: own needs a login with {name}; log in first, or write login: key"
+            return f"login: own requires a login with {name}; log in first, or set login: key"
         for key in config.env:
             if is_model_key(key) and key not in preset.key_variables and not _may_have(config, key, environ):
                 return f"env: {key} is a provider's key, and {name} could send it to other hosts"
@@ -140,7 +140,7 @@ async def _find_cli(name: AcpPreset, environ: Environ) -> OwnCli | None:
         return None
     fit, place = True, "enclosed"
     if not speaks:
-        fit, place = False, f"to join a team it needs `{preset.install}`"
+        fit, place = False, f"to join a team, it needs `{preset.install}`"
     elif not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
         fit, place = preset.asks, "refused without bubblewrap"
         if fit:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
     name = "claude_code"
-    misnamed = "a model name for Claude Code starts with a letter or digit and has no spaces"
+    misnamed = "a model name for Claude Code must start with a letter or digit and contain no spaces"
     listed_at = CLAUDE_URL
     limitable = False
     most_output = CLAUDE_OUTPUT

@@ -208,7 +208,7 @@ class ClaudeCodeLines(JsonLines):
                 await self._answer(number, self._before_tool(tool))
             case {"subtype": "mcp_message", "message": {"method": "tools/call", "id": _} as message}:
                 if len(self._held) >= MAX_CALLS_AT_ONCE or number in self._held:
-                    raise ConnectionBroken(f"it made more than {MAX_CALLS_AT_ONCE} parallel calls, or two of one id")
+                    raise ConnectionBroken(f"it made more than {MAX_CALLS_AT_ONCE} parallel calls, or reused an id")
                 task = self._held[number] = asyncio.create_task(self._hold(number, message))
                 task.add_done_callback(lambda _: self._held.pop(number, None))
             case {"subtype": "mcp_message", "message": {} as message}:
@@ -295,7 +295,7 @@ class ClaudeCodeLines(JsonLines):
                 self._usage.hear(usage)
             case {"type": "message_stop"} if self._calls:
                 if self._using is not None and not self._using.done():
-                    raise ConnectionBroken("it has called tools before those that it called last had a result")
+                    raise ConnectionBroken("it called more tools before its previous calls had results")
                 self._desk.say(self._usage.total())
                 self._using = asyncio.create_task(self._use(self._calls))
                 self._begin_step()
@@ -307,7 +307,7 @@ class ClaudeCodeLines(JsonLines):
         match block:
             case {"type": "tool_use", "id": str(call_id), "name": str(name)} if name in self._ours:
                 if len(self._calls) >= MAX_CALLS_AT_ONCE:
-                    raise ConnectionBroken(f"it calls more than {MAX_CALLS_AT_ONCE} tools at once")
+                    raise ConnectionBroken(f"it called more than {MAX_CALLS_AT_ONCE} tools at once")
                 given = clean_object(dict(fields(fields(block).get("input"))))
                 self._calls.append(ToolCall(call_id, name.removeprefix(PREFIX), json.dumps(given, ensure_ascii=False)))
                 # A future of its own, as an earlier call may have had this id.

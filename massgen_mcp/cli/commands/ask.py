@@ -59,7 +59,7 @@ class BatchVerb(AskVerb):
 
 class InitVerb(AskVerb):
     name = "init"
-    help = "set up a config in a short dialogue"
+    help = "create a config by answering a few questions"
     kind = "init"
 
 
@@ -88,7 +88,7 @@ class ReviewVerb(_Asking):
 
 class EvalVerb(_Asking):
     name = "eval"
-    help = "compare teams with one model on tasks with known answers"
+    help = "measure teams against a single model on tasks with known answers"
 
     def make_parser(self) -> Parser:
         from massgen_mcp.cli.massgen.evaluate_options import make_parser

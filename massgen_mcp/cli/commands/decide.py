@@ -62,7 +62,7 @@ class AnswerVerb(Verb):
 
 class RaiseBudgetVerb(Verb):
     name = "raise-budget"
-    help = "raise the budget of a run, even while it waits for that"
+    help = "raise a run's budget, even while the run waits for more"
     work = "controls:raise_budget"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))

@@ -65,7 +65,7 @@ class ResultVerb(Verb):
         argument("--agent", metavar="NAME", help="show one agent's latest answer, or its patch with --view diff"),
         argument("--page", action="store_true", help="write the run's report.html and print its path"),
         output("write the page to FILE"),
-        argument("--redact", action="store_true", help="with --page: leave out the texts of people, models and tools"),
+        argument("--redact", action="store_true", help="with --page: leave out what people, models and tools wrote"),
         OPEN,
     )
 
@@ -91,7 +91,11 @@ class StatsVerb(Verb):
         SINCE,
         KIND,
         argument(
-            "--models", dest="team", type=set_of_names, metavar="MODELS", help="only runs of exactly these models: a,b"
+            "--models",
+            dest="team",
+            type=set_of_names,
+            metavar="MODELS",
+            help="only runs with exactly these models: a,b",
         ),
         argument("--config", "-c", metavar="NAME", help="only runs of this config, named as in `massgen runs --json`"),
         argument("--model", "-m", metavar="MODEL", help="only runs with this model"),

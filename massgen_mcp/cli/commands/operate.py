@@ -45,7 +45,7 @@ OF_SERVER: ArgumentGroups = {
             "--oauth-subject", metavar="SUB", action="append", default=[], help="a token subject that may act as you"
         ),
         argument("--oauth-scope", metavar="SCOPE", action="append", default=[], help="required OAuth scope"),
-        argument("--oauth-jwks-url", metavar="URL", help="URL of the issuer's keys, if the issuer doesn't publish it"),
+        argument("--oauth-jwks-url", metavar="URL", help="the issuer's JWKS URL, if the issuer doesn't publish it"),
         argument("--oauth-introspection-url", metavar="URL", help="URL for checking tokens that aren't signed"),
     ),
 }
@@ -161,7 +161,7 @@ class PruneVerb(Verb):
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.run_ids and options.older_than is not None:
-            return "--older-than selects runs by age; leave it out, or the IDs"
+            return "--older-than selects runs by age; leave out either --older-than or the IDs"
         return None
 
 

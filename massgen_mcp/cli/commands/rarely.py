@@ -44,7 +44,7 @@ class CheckAdapterVerb(Verb):
 
 class HookVerb(Verb):
     name = "hook"
-    help = "used by hooks of Claude Code and Codex"
+    help = "used by the hooks for Claude Code and Codex"
     work = "hook:run"
     arguments = (argument("directory", metavar="DIRECTORY", help="the plugin's data directory"),)
 

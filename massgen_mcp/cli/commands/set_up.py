@@ -9,7 +9,7 @@ from massgen_mcp.cli.verb import Verb
 
 class DoctorVerb(Verb):
     name = "doctor"
-    help = "check your setup (keys, model servers, runs, clients) and say how to fix it"
+    help = "check your setup (keys, model servers, runs, clients) and suggest fixes"
     work = "doctor:check_setup"
     arguments = (
         JSON,
@@ -41,7 +41,7 @@ class ValidateVerb(Verb):
         ),
         argument("--try", dest="tries", action="store_true", help="try the config's checks on your files"),
         argument("--list", action="store_true", help="list the configs that you accepted"),
-        argument("--forget", metavar="PATH", help="revoke your consent, including that for keys"),
+        argument("--forget", metavar="PATH", help="revoke your consent to this config and to its use of keys"),
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
@@ -75,10 +75,12 @@ class InstallVerb(Verb):
             type=variable_name,
             action="append",
             default=[],
-            help="also pass this environment variable to the server; providers' keys that are set here always are",
+            help="also pass this environment variable to the server; providers' keys set here are always passed",
         ),
         argument(
-            "--hook", action="store_true", help="Codex only: add a hook that gives Codex a run's result when it ends"
+            "--hook",
+            action="store_true",
+            help="Codex only: add a hook that gives Codex a run's result when the run ends",
         ),
         argument("--dry-run", dest="print", action="store_true", help="print the entry without writing it"),
     )

@@ -17,7 +17,7 @@ from massgen_mcp.views.styled import Line, Span
 from massgen_mcp.views.votes_text import votes_lines
 
 FINISH = "Finish now with the existing answers? f: yes, any other key: no"
-COMPARE = "Compare: type the numbers of two agents (the same number twice compares its last two answers)"
+COMPARE = "Compare: type the numbers of two agents (one number twice: compare that agent's last two answers)"
 
 
 class Words:
@@ -88,7 +88,7 @@ class Words:
         """Whether a message can still be read; says so if not."""
         if self._run is not None and not self._run.state.hears:
             self._show(
-                [(Span("Too late: the winner is writing the final answer and reads no more messages.", "busy"),)]
+                [(Span("Too late: the winner is writing the final answer and no longer reads messages.", "busy"),)]
             )
             return False
         return True

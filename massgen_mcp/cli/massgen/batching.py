@@ -45,7 +45,7 @@ async def ask_batch(options: Options) -> int:
 
         batch = Batch(questions, results, show)
         if batch.completed:
-            print_error(f"{len(batch.completed)} of {len(questions)} are already completed.")
+            print_error(f"{len(batch.completed)} of {len(questions)} questions are already done.")
         await batch.ask(request_of, service, options.concurrency, options.max_usd)
     print_line(f"{len(questions)} questions: {summary(batch)}; {path}")
     return EXIT_OK if len(batch.completed) == len(questions) else EXIT_EXECUTION

@@ -274,7 +274,7 @@ class _Conversation:
                 await self._resume(argument)
             case "change":
                 self.options = replace(self.options, changes_of=argument or WINNER)
-                self._show([(Span(f"The next turn starts from the changes of {plain(argument or WINNER)}.", "good"),)])
+                self._show([(Span(f"The next turn starts from {plain(argument or 'the winner')}'s changes.", "good"),)])
             case "quit":
                 pass
 

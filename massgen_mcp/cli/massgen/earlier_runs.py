@@ -78,10 +78,10 @@ def _run_sentence(view: RunView) -> str | None:
     question, run_id = f'"{preview(view.snapshot.question, QUESTION_CHARACTERS)}"', view.row.run_id
     if view.ended:
         how = f"{view.state}; {spent_text(view.snapshot.spent)}"
-        return f"Run {question} has ended in the meantime ({how}); show it with: massgen result {run_id}"
+        return f"The run {question} has since ended ({how}); show it with: massgen result {run_id}"
     if view.state == "interrupted":
         return None  # told with all others that were
-    how = "waits for your answer" if view.state == "input_required" else "continues in the background"
+    how = "is waiting for your answer" if view.state == "input_required" else "continues in the background"
     return f"The run {question} {how}: massgen watch {run_id}"
 
 
@@ -119,7 +119,7 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
         raise problem
     run_id = view.row.run_id
     if view.ended:
-        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; you can only continue an interrupted run")
+        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; you can continue only an interrupted run")
     if view.row.moved:
         raise MassgenError("invalid_action", f"run {run_id} was {view.row.moved}")
     if view.row.directory is None:

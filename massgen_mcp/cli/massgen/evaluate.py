@@ -106,13 +106,13 @@ async def _own_items(place: Path) -> list[Item]:
         found = [await _own_item(view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
     known_runs = (
-        f"{counted(len(known), 'run')} were marked right, {len(items)} of them with an answer short enough to compare"
+        f"{counted(len(known), 'run')} marked right, {len(items)} of them with an answer short enough to compare"
     )
-    known_runs += ", or with checks that pass on the changes"
+    known_runs += " or with checks that pass on the changes"
     if not items:
         how = "mark one with `massgen mark ID right`, or apply its changes with `massgen apply ID`"
         raise MassgenError("invalid_arguments", f"--from runs: {known_runs}; {how}")
-    print_error(f"{known_runs}. These results are about your questions and say nothing about others.")
+    print_error(f"{known_runs}. These results apply only to your own questions.")
     return items
 
 

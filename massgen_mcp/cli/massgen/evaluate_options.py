@@ -10,10 +10,10 @@ from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 
 MANUAL = """
-massgen asks each team and one model every item. It then asks that model again, as often as the team's cost for the \
-item allows. A run without an answer counts as wrong. The evaluation ends when all items are done, when the budget \
-can't cover the next run, or when every comparison with the one model is settled. Repeat the command to continue; \
-massgen never pays for an item twice.
+massgen gives every item to each team and to a single model. It then asks that model again, as often as the cost of \
+each team's answer allows. A run without an answer counts as wrong. The evaluation ends when all items are done, when \
+the budget can't cover the next run, or when every comparison with the single model is settled. Repeat the command to \
+continue; massgen never pays for an item twice.
 
 examples:
   massgen eval @questions --configs team.yaml --against gpt-5 --max-usd 20
@@ -59,7 +59,7 @@ def parse(arguments: Sequence[str]) -> EvalOptions:
     names = [team_name(team) for team in given.teams]
     if len({*names, "one"}) <= len(names):
         parser.error(
-            "--configs: two files have the same name, or one is called `one`; rename a file, since it names its team"
+            "--configs: two files have the same name, or one is called `one`; rename a file to rename its team"
         )
     given.from_runs = given.__dict__.pop("from") is not None
     if given.from_runs is (given.tasks is not None):
@@ -116,7 +116,7 @@ ARGUMENTS: ArgumentGroups = {
             metavar="N",
             type=counting_number,
             default=MOST_SAMPLES,
-            help="maximum number of answers of the one model per item (%(default)s)",
+            help="maximum number of answers from the single model per item (%(default)s)",
         ),
         argument(
             "--concurrency",
@@ -147,7 +147,7 @@ def make_parser() -> Parser:
     return _Parser(
         ARGUMENTS,
         prog="massgen eval",
-        description="Compare teams with one model, and with repeated answers of that model at the same cost, on tasks "
-        "with known answers.",
+        description="Measure teams against a single model, and against repeated answers from it at the same cost, on "
+        "tasks with known answers.",
         epilog=MANUAL,
     )

@@ -229,7 +229,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
         cancelled = False
         async for number in signals:
             if number == LET_GO and not run.listed:
-                display.note("--no-logs keeps nothing of this run, so it can't continue without this terminal")
+                display.note("--no-logs keeps no record of this run, so it can't continue without this terminal")
                 continue
             if number in (signal.SIGHUP, LET_GO) and run.listed:
                 _go_on_without(run, display, terminal, give_back=number == LET_GO)

@@ -108,9 +108,9 @@ class _Parser(Parser):
         if given.question is not None and not first.strip():
             return f"the question is empty; ask one: massgen {asked}"
         if rest and only_words and given.models and _is_model(first):
-            return f"separate several models by commas: --model {','.join([*given.models, first])}"
+            return f"separate models with commas: --model {','.join([*given.models, first])}"
         if not is_question and (hint := find_misspelling(first, rest)):
-            return f"{first[:80]} {hint}; to ask it anyway: massgen -- {shlex.quote(' '.join([first, *rest]))}"
+            return f"{first[:80]} {hint}; to ask that as a question: massgen -- {shlex.quote(' '.join([first, *rest]))}"
         return super().fault(given, rest)
 
 
@@ -185,17 +185,17 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         (given.batch and given.question is None, "batch needs a file of questions: massgen batch QUESTIONS.jsonl"),
         (
             given.batch and batch_and,
-            "batch only accepts FILE, options of the team, --output, --concurrency, --max-usd and --max-usd-each",
+            "batch accepts only FILE, team options, --output, --concurrency, --max-usd and --max-usd-each",
         ),
-        (of_batch and not given.batch, "--concurrency and --max-usd-each only work with: massgen batch FILE"),
-        (shared and not given.background, "--context and --idempotency-key only work with: massgen start QUESTION"),
+        (of_batch and not given.batch, "--concurrency and --max-usd-each work only with: massgen batch FILE"),
+        (shared and not given.background, "--context and --idempotency-key work only with: massgen start QUESTION"),
         (
             given.config and named_team,
-            "--config already names the team; leave --config out, or --model and --backend",
+            "--config already names the team; leave out either --config or --model and --backend",
         ),
         (
             given.select and team,
-            "--select chooses the config; leave it out, or leave --config, --model and --backend out",
+            "--select chooses the config; leave out either --select or --config, --model and --backend",
         ),
         (
             given.num_agents is not None and not named_team,
@@ -219,7 +219,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.background and left_alone_and,
-            "start only prints an id; leave out --apply, --automation, --output, --no-logs, --notify and --dry-run",
+            "start prints only an id; leave out --apply, --automation, --output, --no-logs, --notify and --dry-run",
         ),
         (
             given.automation and (given.select or given.init),
@@ -288,7 +288,7 @@ ARGUMENTS: ArgumentGroups = {
             nargs="?",  # for the help alone: see `_with_whole_trust`
             type=trust_argument,
             help="accept the config's permissions and remember that; with =sha256:..., accept only that version, "
-            "for this call",
+            "and only for this call",
         ),
         argument("--select", action="store_true", help="choose the config from a list"),
         argument(
@@ -302,7 +302,7 @@ ARGUMENTS: ArgumentGroups = {
             help="one agent per model, such as gpt-5 or openrouter/NAME; separated by commas, can be repeated",
         ),
         argument("--backend", metavar="TYPE", help="provider of --model; without --model: its strongest model"),
-        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; they take the models in turn"),
+        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
         argument("--system-message", metavar="TEXT", help="system message for every agent"),
         argument(
             "--check",
@@ -343,14 +343,14 @@ ARGUMENTS: ArgumentGroups = {
             "--dry-run", action="store_true", help="show the team, its permissions and the estimated cost; ask no model"
         ),
         argument(
-            "--yes", "-y", action="store_true", help="answer yes to all questions except about trust and applying"
+            "--yes", "-y", action="store_true", help="answer yes to all questions except those about trust and applying"
         ),
         argument(
             "--notify",
             metavar="COMMAND",
             type=_split_words,
             default=(),
-            help="run this command when the run ends, without a shell; it gets MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST",
+            help="when the run ends, run this command without a shell; it gets MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST",
         ),
         argument("--debug", "-v", action="store_true", help="show every log line, with tracebacks"),
     ),

@@ -88,7 +88,7 @@ def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
     """
     named = dict.fromkeys(word.rstrip(_TRAILING) for word in _MENTION.findall(question))
     found = {word: _path(word, cwd) for word in named if re.fullmatch(r"\.[A-Za-z]\w{0,4}", Path(word).suffix)}
-    unread = "agents only see its name; to let them read it, name it under context_paths"
+    unread = "agents see only its name; to let them read it, add it under context_paths"
     return [
         f"@{word}: {unread if path else 'this file does not exist here'}"
         for word, path in found.items()
@@ -99,7 +99,7 @@ def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
 def _check(path: Path, config: Config, cwd: Path) -> None:
     if not path.is_relative_to(cwd):
         message = (
-            f"@{path}: you can only name files in {cwd} this way; name others in the config, under `context_paths`"
+            f"@{path}: this way, you can name only files in {cwd}; name others in the config, under `context_paths`"
         )
         raise MassgenError("invalid_action", message)
     if path.suffix.lower() in _IMAGES:

@@ -83,7 +83,7 @@ class Account:
 def way_back(run: ForegroundRun) -> str:
     """How one comes back to a run that is shown live."""
     if not run.listed:
-        return "The run ends if you close this terminal, because --no-logs keeps nothing of it."
+        return "The run ends if you close this terminal, because --no-logs keeps no record of it."
     return f"Press d to leave; the run continues. To follow it: massgen watch {run.run_id}"
 
 

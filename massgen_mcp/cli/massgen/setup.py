@@ -104,7 +104,7 @@ def _team_text(
         )
     if clis:
         named = ", ".join(cli.name for cli in clis)
-        title = f"Agent CLIs with your own logins, paid by your subscriptions: {named}"
+        title = f"Agent CLIs with your own logins, paid for by your subscriptions: {named}"
         offers.append((title, partial(_config_text, team_of_clis(clis).config)))
     offers.append(("A ready config", partial(_ready, environ)))
     offers.append(("Three questions", partial(_three_questions, models)))
@@ -127,7 +127,7 @@ def _three_questions(models: Sequence[str]) -> str:
             print_line(f"   Enter takes {suggested}")
         if not (named := ask("Models") or suggested):
             continue
-        print_line("2. How many agents? The agents take the models in turn.")
+        print_line("2. How many agents? The models are assigned to them in turn.")
         count = ask("Agents", str(max(2, len(named.split(",")))))
         try:
             config = config_from_models([name.strip() for name in named.split(",")], num_agents=int(count))

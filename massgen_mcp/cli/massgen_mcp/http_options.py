@@ -53,7 +53,9 @@ def _token(file: Path | None, environ: Mapping[str, str]) -> OwnToken | None:
 def _own_token(value: bytes, source: str) -> OwnToken:
     token = value.strip()
     if len(token) < LEAST_TOKEN or not _TOKEN.fullmatch(token):
-        message = f"{source} holds no usable token: at least {LEAST_TOKEN} letters, digits and ._~+/=-, on one line"
+        message = (
+            f"{source} contains no usable token; use at least {LEAST_TOKEN} letters, digits and ._~+/=- on one line"
+        )
         raise MassgenError("invalid_arguments", message)
     return OwnToken(token, source)
 

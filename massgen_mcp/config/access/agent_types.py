@@ -233,7 +233,7 @@ def adapter_named(name: str) -> Installable[Any]:
     else:
         others = ", ".join(list_adapters())
         raise ValueError(
-            f"there is no installed adapter {name[:80]!a}; " + (f"there are {others}" if others else "there is none")
+            f"the adapter {name[:80]!a} isn't installed; " + (f"installed: {others}" if others else "none is installed")
         )
     if not isinstance(found, Installable):
         raise ValueError(f"{origin} is no Adapter")  # noqa: TRY004 - of a config

@@ -57,12 +57,12 @@ class ProxySetting:
         except ValueError as error:
             raise BadVariable(self.variable, self.shown, _describe_address_fault(error), remedy) from None
         if parts.scheme.lower() not in _SCHEMES:
-            raise BadVariable(self.variable, self.shown, f"there is no proxy of the kind {parts.scheme}", remedy)
+            raise BadVariable(self.variable, self.shown, f"massgen doesn't support {parts.scheme} proxies", remedy)
         if not host or re.search(r"[\s\"'<>\\]", self.url):
-            raise BadVariable(self.variable, self.shown, "not an address of a proxy", remedy)
+            raise BadVariable(self.variable, self.shown, "not a proxy address", remedy)
         if parts.scheme.lower().startswith("socks") and find_spec("socksio") is None:
             message = "a SOCKS proxy, which needs the Python package socksio"
-            install = "install it beside massgen-mcp (`pip install socksio`), set an http:// proxy, or unset it"
+            install = "run `pip install socksio` beside massgen-mcp, set an http:// proxy, or unset the variable"
             raise BadVariable(self.variable, self.shown, message, install)
 
 
@@ -83,8 +83,8 @@ def find_proxy(url: str, *, own_server: bool = False) -> ProxySetting | None:
 def name_page_senders(proxy: ProxySetting | None) -> str:
     """Return, in words, what may have sent a web page in place of a server's reply."""
     if proxy is None:
-        return "a firewall or a login page of the network"
-    return f"the proxy of {proxy}, or a firewall behind it,"
+        return "a firewall or the login portal of the network"
+    return f"the proxy set by {proxy}, or a firewall behind it,"
 
 
 def list_proxies() -> list[ProxySetting]:
@@ -163,8 +163,8 @@ def _make_setting(name: str, address: str) -> ProxySetting:
 
 def _describe_address_fault(error: ValueError) -> str:
     if "port" in str(error).lower():
-        return "its port is no number from 0 to 65535"
-    return "not an address of a proxy"
+        return "the port isn't a number from 0 to 65535"
+    return "not a proxy address"
 
 
 def _is_excluded(url: str, listed: str) -> bool:

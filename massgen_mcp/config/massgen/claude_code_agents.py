@@ -22,7 +22,7 @@ _EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
 KEYS = ("disallowed_tools", "allowed_tools", "permission_mode")
 """What has no place in our backend."""
 
-_COME_TOGETHER = "the file tools come as a set, and only reach the agent's workspace"
+_COME_TOGETHER = "the file tools come as a set, and reach only the agent's workspace"
 
 
 def translated(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -70,7 +70,7 @@ def _disallowed(patterns: list[str]) -> str | None:
 
 def _allowed(patterns: list[str]) -> str | None:
     names = {_tool_name(pattern) for pattern in patterns}
-    offered = f"Claude Code has {', '.join(FILES)} and {BASH} here, as tools of the team"
+    offered = f"here, Claude Code gets {', '.join(FILES)} and {BASH} from the team"
     if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
         return f"{', '.join(beyond)}: not available. {offered}"
     if BASH not in names and (lacking := sorted(set(FILES) - names)):

@@ -15,20 +15,21 @@ SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 """MassGen's own images: of a config that names none, and of `use_docker`."""
 _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
-    f"{_OF_DOCKER}enable_sudo": "a command has the same rights as its agent; put the programs it needs into the image",
-    f"{_OF_SRT}read_mode": "commands can only read the workspace, context paths and programs",
+    f"{_OF_DOCKER}enable_sudo": "commands have their agent's rights; put the programs they need into the image",
+    f"{_OF_SRT}read_mode": "commands can read only the workspace, context paths and programs",
     "enable_code_based_tools": "agents call tools by name and write code for commands",
 }
 """Why a key means nothing where an agent has commands."""
 REFUSED: Mapping[str, str] = {
-    f"{_OF_DOCKER}packages": "massgen installs nothing for commands; build an image with these packages and name it",
+    f"{_OF_DOCKER}packages": "massgen installs nothing for commands; build an image with these packages and name it "
+    f"in {_OF_DOCKER}image",
     f"{_OF_DOCKER}credentials": "commands get no keys; leave this out",
-    f"{_OF_SRT}deny_read": "commands can only read the workspace, context paths and programs; leave this out, "
+    f"{_OF_SRT}deny_read": "commands can read only the workspace, context paths and programs; leave this out, "
     "and add no context path with files that they must not read",
     f"{_OF_SRT}allow_unix_sockets": "commands can't use this machine's sockets; leave this out",
 }
 """What cannot be had, and the way out."""
-_NOT_SWITCHED_ON = "this config doesn't enable the feature that they configure"
+_NOT_SWITCHED_ON = "for a feature that this config doesn't enable"
 _OTHER_MODE = "of another command_line_execution_mode"
 MAX_SIZE = 30
 """Characters of a size."""
@@ -111,7 +112,7 @@ def _network(value: Plain) -> dict[str, Plain]:
 def _domains(value: Plain) -> dict[str, Plain]:
     hosts = value if isinstance(value, list) else [value]
     if not all(isinstance(host, str) and "*" not in host for host in hosts):
-        raise ValueError("expected names of single hosts; commands reach a host at ports 80 and 443")
+        raise ValueError("expected the names of single hosts; commands can reach each of them on ports 80 and 443")
     return {"network": [f"{host}:{port}" for host in hosts for port in (443, 80)]}
 
 

@@ -53,7 +53,7 @@ FEATURES = (
     ),
     Feature(
         "media",
-        "agents only read and write text; leave this out, and create pictures, sound and documents with other tools",
+        "agents read and write only text; leave this out, and create pictures, sound and documents with other tools",
         {
             "backend": "enable_image_generation enable_audio_generation enable_video_generation "
             "enable_file_generation enable_multimodal_tools upload_files",
@@ -67,7 +67,7 @@ FEATURES = (
     ),
     Feature(
         "voting",
-        "massgen doesn't score answers against lists or strategies; set voting_sensitivity to lenient, balanced "
+        "massgen doesn't score answers by checklists or strategies; set voting_sensitivity to lenient, balanced "
         "or strict, and put requirements for answers into system_message",
         {"coordination": "round_evaluator_before_checklist orchestrator_managed_round_evaluator evolving_criteria"},
         {
@@ -177,7 +177,7 @@ FEATURES = (
     ),
     Feature(
         "old",
-        "this format is from MassGen's first versions; leave it out and write a list `agents`, each with an id "
+        "this format is from MassGen's first versions; replace it with a list `agents`, whose entries have an id "
         "and a backend. orchestrator.max_new_answers_per_agent limits their answers",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
@@ -198,7 +198,7 @@ NEEDLESS = (
     ),
     Needless(
         "massgen works differently: first answers are independent, every later round starts from all current "
-        "answers, and a vote counts for the answers that its voter saw",
+        "answers, and a vote applies only to the answers that its voter saw",
         {
             "orchestrator": "type fairness_enabled fairness_lead_cap_answers max_midstream_injections_per_round "
             "defer_peer_updates_until_restart allow_midstream_peer_updates_before_checklist_submit disable_injection "

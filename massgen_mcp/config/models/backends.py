@@ -61,9 +61,9 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How long the model thinks, for `codex` and `claude_code`. Default: the CLI's setting."""
     login: Literal["own", "key"] = "key"
-    """`own`: your own login to the CLI, and so your subscription. `key`: an API key from an environment variable."""
+    """`own`: your own CLI login and its subscription. `key`: an API key from an environment variable."""
     env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
-    """More environment variables to pass. Otherwise the CLI sees only its key."""
+    """Additional environment variables for the CLI, which otherwise gets only its key."""
     hosts: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """Allowed connections besides the preset's hosts, as `host:port`."""
     enclosure: Literal["required", "off"] = "required"
@@ -80,7 +80,7 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
                 "model: massgen can't choose the model of your own command; choose it in the CLI's settings"
             )
         if self.reasoning_effort is not None and self.preset not in ("codex", "claude_code"):
-            raise ValueError("reasoning_effort only works with codex and claude_code")
+            raise ValueError("reasoning_effort works only with codex and claude_code")
         return self
 
     @property
@@ -149,7 +149,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     presentation: str | None = None
     """The winner's final answer. Default: its latest answer."""
     chunk_delay_seconds: float = Field(default=0.0, ge=0, le=60)
-    """Pause between streamed pieces of text, so that a demo looks alive."""
+    """Pause between streamed pieces of text, so that a demo looks live."""
 
 
 class InstalledBackendConfig(PricedBackendConfig, frozen=True):

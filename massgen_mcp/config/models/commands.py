@@ -12,7 +12,7 @@ from massgen_mcp.config.models.common import AbsolutePaths, HostPort, Settings
 logger = logging.getLogger("massgen_mcp.config")
 
 REMOVED_LEVEL = "sandlock"
-REMOVED = f"massgen removed {REMOVED_LEVEL}, because it didn't protect read-only files; it now means auto"
+REMOVED = f"{REMOVED_LEVEL} didn't protect read-only files, so massgen removed it and uses auto instead"
 
 
 def _regular_expression(pattern: str) -> str:
@@ -37,7 +37,7 @@ def _fixed(variables: dict[str, str]) -> dict[str, str]:
                 f"{name} looks like the name of a key, and agents can read the environment of commands; leave it out"
             )
         if variables_in([value]):
-            raise ValueError(f"{name}: massgen passes on nothing of your environment; write the value itself")
+            raise ValueError(f"{name}: massgen doesn't pass your environment on to commands; write the value itself")
     return variables
 
 
@@ -60,7 +60,7 @@ class CommandsConfig(Settings, frozen=True):
     sandbox: Literal["auto", "bubblewrap", "docker", "podman", "sandbox-exec"] = "auto"
     """`auto`: bubblewrap on Linux, sandbox-exec on macOS."""
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
-    """The container's image, for `docker` and `podman`, with `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
+    """The image for `docker` and `podman`; it must have `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
     """A local image, as a directory or file (see docs/commands.md)."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
@@ -72,21 +72,21 @@ class CommandsConfig(Settings, frozen=True):
     env: CommandVariables = Field(default_factory=dict[str, str])
     """Environment variables for commands and checks, such as `CI: "1"`. Names that look like keys are refused."""
     allowed: CommandPatterns = ()
-    """Regular expressions that the start of a command must match. This guides agents, but it is no protection."""
+    """Regular expressions, one of which must match the start of a command. They guide agents but don't protect you."""
     blocked: CommandPatterns = ()
-    """Regular expressions of commands to refuse."""
+    """Regular expressions for commands to refuse."""
     timeout_seconds: float = Field(default=120, gt=0, le=3600)
-    """Default time limit of a command."""
+    """Default time limit for a command."""
     max_seconds: float = Field(default=1800, gt=0, le=86_400)
-    """Maximum time limit of a command, also used for background commands."""
+    """Maximum time limit for a command, and the time limit for background commands."""
     max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
-    """Memory limit of a command and its child processes."""
+    """Memory limit for a command and its child processes."""
     max_cpus: float | None = Field(default=None, gt=0, le=1_000)
     """Processors for a command, rounded up outside containers. None: all."""
     max_processes: int = Field(default=256, ge=16, le=10_000)
     """Maximum number of processes of a command."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
-    """Disk limit of the agent's workspace with its temporary files. The limit on their number is 200,000."""
+    """Disk limit for the agent's workspace and temporary files, which may comprise at most 200,000 files."""
 
     def __hash__(self) -> int:
         return hash(tuple(value for name, value in self if name != "env"))

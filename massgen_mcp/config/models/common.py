@@ -188,8 +188,8 @@ class PricedBackendConfig(Settings, frozen=True):
     highest known price of similar models.
     """
     fallback: Annotated[str | None, AfterValidator(check_fallback)] = None
-    """PROVIDER/MODEL that takes over if a quota, a balance or an outage stops the agent's model, with the provider's
-    default settings.
+    """PROVIDER/MODEL that takes over, with the provider's default settings, if a quota, an empty balance or an outage
+    stops the agent's model.
     """
 
     @property

@@ -52,7 +52,7 @@ class McpServerSettings(Settings, frozen=True):
     agents work without it.
     """
     start_seconds: float = Field(default=30, gt=0, le=600)
-    """How long agents wait for the server at the start; a slower server joins later."""
+    """How long agents wait for the server when a run starts; a slower server becomes available later."""
     call_seconds: float = Field(default=120, gt=0, le=3600)
     """Time limit for a call."""
 
@@ -94,13 +94,13 @@ class CustomTool(Settings, frozen=True):
     """A Python function as a tool. Each call runs in the sandbox as a command of the agent."""
 
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
-    """The tool's name for models. Default: the function's name."""
+    """The tool's name, as models see it. Default: the function's name."""
     path: str = Field(min_length=1, max_length=4096)
     """The file. Without it, `name` is an entry point of the group `massgen_mcp.tools`."""
     function: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     """A normal or `async` function in the file. Its signature and docstring describe the tool."""
     description: str | None = Field(default=None, min_length=1, max_length=4_000)
-    """The tool's description for models. Default: the docstring's first paragraph."""
+    """The tool's description, as models see it. Default: the docstring's first paragraph."""
     preset_args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Fixed arguments, hidden from models."""
 
@@ -133,15 +133,15 @@ class AgentSettings(Settings, frozen=True):
     mcp_servers: dict[ServerName, McpServer] = Field(default_factory=dict[ServerName, McpServer], max_length=20)
     """MCP servers for the agent, by name. Write this and the next three keys under `backend`."""
     allowed_tools: ToolNames | None = None
-    """The tools to offer from all servers. Default: all."""
+    """Tools to offer, from any server. Default: all."""
     exclude_tools: ToolNames = ()
-    """Tools to hide: those of servers, and built-in tools such as `delete_file`."""
+    """Tools to hide: server tools, or built-in tools such as `delete_file`."""
     custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=50)
     """Python functions as tools, run in the sandbox. MassGen's spelling works as well."""
     exclude_file_operation_mcps: bool = False
     """True: the agent has no file tools, and has a workspace only if it runs commands."""
     enable_nlip: bool = False
-    """Log the agent's messages to `nlip.jsonl` of the run in the Natural Language Interaction Protocol (ECMA-430).
+    """Log the agent's messages to the run's `nlip.jsonl`, in the Natural Language Interaction Protocol (ECMA-430).
     Needs the extra `nlip`.
     """
     commands: CommandsConfig | None = None
@@ -183,11 +183,11 @@ class Config(Settings, frozen=True):
     nested: NestedConfig | None = None
     """Permission for agents to start runs. None: not allowed."""
     apply: Literal["ask", "always"] = "ask"
-    """`always`: `massgen` applies a run's changes without asking. Otherwise it asks in a terminal, and a script passes
-    `--apply`. MCP clients, Python and LiteLLM decide for themselves.
+    """`always`: `massgen` applies a run's changes without asking. Otherwise it asks in a terminal; in a script, pass
+    `--apply`. This has no effect on MCP clients, Python and LiteLLM.
     """
     notify: tuple[str, ...] = ()
-    """A program with arguments that starts after each run. Only in your own config, which may contain just this key."""
+    """A program, with its arguments, to start after each run. Only in your own config, which needs no other key."""
 
     @field_validator("limits")
     @classmethod

@@ -49,7 +49,7 @@ class CoordinationSettings(Settings, frozen=True):
     """Planning, memory and skills, with MassGen's keys and defaults."""
 
     enable_planning_mode: bool = False
-    """Agents describe tools with side effects instead of executing them, until the winner presents."""
+    """Until the winner writes the final answer, agents describe tool calls with side effects instead of making them."""
     planning_mode_instruction: str = Field(
         default="During coordination, describe what you would do without actually executing actions. Only provide "
         "concrete implementation details without calling external APIs or tools.",
@@ -57,13 +57,13 @@ class CoordinationSettings(Settings, frozen=True):
     )
     """The instruction for agents in planning mode."""
     max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
-    """More attempts that a winner may request if it considers its own final answer insufficient."""
+    """Maximum number of further attempts that winners may request if they find their own final answers insufficient."""
     enable_agent_task_planning: bool = False
     """Agents get tools for their own task plans."""
     max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
     """Maximum number of tasks in a plan."""
     task_planning_filesystem_mode: bool = False
-    """Agents' task plans are stored in `tasks/` of the workspace."""
+    """Agents' task plans are stored in the workspace's `tasks/`."""
     enable_memory_filesystem_mode: bool = False
     """Agents keep notes as files. All agents see short-term notes; long-term notes are read on demand."""
     use_skills: bool = False
@@ -107,34 +107,35 @@ class OrchestratorConfig(Settings, frozen=True):
     another answer, `strict` more than 50 %; `lenient` accepts all.
     """
     decide: Decide = "auto"
-    """How the team decides (see docs/coordination.md): `vote`; `checks`, tests that the agents write; `synthesise`, one
-    agent combines all answers; `judge`, one agent compares them. `auto` chooses a method that fits the answers.
+    """How the team decides (see docs/coordination.md): `vote`, `checks` (tests that the agents write), `synthesise`
+    (one agent combines all answers) or `judge` (one agent compares them). `auto` chooses a method that fits
+    the answers.
     """
     by: str | None = None
-    """Id of the agent that writes with `synthesise`. None: a random agent."""
+    """Id of the agent that combines the answers with `decide: synthesise`. None: a random agent."""
     judge: str | None = None
     """Id of the agent that compares answers with `decide: judge`. It never answers or votes."""
     refute: bool = False
-    """Ignored, with a warning: tests against a winner spoiled one right winner in twenty."""
+    """Ignored, with a warning, because tests against a winner rejected one correct winner in twenty."""
     write_check: bool = False
     """An agent first writes a test that fails on the unchanged files. Then agents answer one after the other until an
     answer passes it. Needs `run_scripts` and three agents that answer.
     """
     effort: Effort = "high"
     """`high`: all agents answer in parallel. `auto`: three agents start, and more follow if they could change the
-    outcome. `low`: like `auto`, but with two. Lists of models without a config use `auto`.
+    outcome. `low`: like `auto`, but with two. A list of models instead of a config uses `auto`.
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
     """Maximum number of agents that answer. None: all, or seven with `auto` and `low`."""
     order: Annotated[Literal["random", "listed"], BeforeValidator(_read_order)] = "random"
     """The order of agents that don't start together: random, or as in the config."""
     run_scripts: bool = True
-    """Agents' scripts may run in the sandbox of checks. In a found config, this needs your consent."""
+    """Allow agents' scripts to run in the sandbox for checks. In a config found in a directory, this needs consent."""
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Stop voting early: `proven`, when no vote can change the winner; `majority`, when an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
     """Let the winner rewrite its answer, reuse the answer, or (`auto`) rewrite it only if that can add something. A
-    model without tools and without files always reuses its answer. In a tie, reuse puts all tied answers together.
+    model without tools and without files always reuses its answer. In a tie, reuse returns all tied answers.
     """
     answer_format: Literal["text", "findings"] = "text"
     """`findings`: every answer is a JSON list of findings with file and line (see docs/review.md)."""
@@ -147,13 +148,15 @@ class OrchestratorConfig(Settings, frozen=True):
     max_enforcement_retries: int = Field(default=3, ge=0, le=20)
     """Maximum number of consecutive rule violations before an agent is dropped."""
     max_steps_per_round: int = Field(default=500, ge=1, le=1000)
-    """Maximum number of model calls in a round; agents beyond it are dropped. Budget and time usually end it first."""
+    """Maximum number of model calls in a round; agents that exceed it are dropped. The budget or time limit usually
+    ends a round first.
+    """
     first_answer_wait_seconds: float | None = Field(default=None, ge=0, le=86_400)
     """How long finished agents wait for an agent's first answer. None: 300, or three times as long as its model usually
     takes in your runs, if that is longer; at most half of the run's time.
     """
     show_reasons: bool = False
-    """Agents that can still answer see the reasons of void votes. Valid votes stay hidden."""
+    """Agents that can still answer see the reasons given with void votes. Valid votes stay hidden."""
     perspectives: bool = True
     """In a team with only one model, agents without a `system_message` write their first answers with different
     focuses: builder, sceptic, reader, analyst or explorer.
@@ -167,19 +170,19 @@ class OrchestratorConfig(Settings, frozen=True):
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
     """Your files and directories for the team."""
     commands: CommandsConfig = CommandsConfig()
-    """Commands of agents without their own settings."""
+    """Command settings for agents without their own."""
     setup: CheckCommand | None = None
     """A shell command, such as `npm ci`, that prepares the copies once (see docs/code-work.md)."""
     setup_timeout_seconds: float = Field(default=1800, gt=0, le=86_400)
     """Time limit for `setup`."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
-    """Shell commands that test each answer's files in a sandbox; exit code 0 passes (see docs/code-work.md)."""
+    """Shell commands that test each answer's files in a sandbox; exit code 0 means passed (see docs/code-work.md)."""
     checks_policy: ChecksPolicy = "informative"
     """Effect of the checks on the decision (see docs/code-work.md)."""
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """Time limit for each check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Patterns of files that answers can't change for checks. None: a built-in list (see docs/code-work.md)."""
+    """Patterns of files that massgen restores before checks. None: a built-in list (see docs/code-work.md)."""
 
     def choose_strategy(self, agents: int, *, can_run: bool) -> Decide:
         """Choose the strategy for this number of agents: tests need scripts that run and three authors; findings are
@@ -193,7 +196,7 @@ class OrchestratorConfig(Settings, frozen=True):
     @model_validator(mode="after")
     def _a_judge_to_decide(self) -> Self:
         if self.decide == "judge" and self.judge is None:
-            raise ValueError("decide: judge needs `judge`, the id of an agent that doesn't answer itself")
+            raise ValueError("decide: judge also needs `judge`: the id of an agent that gives no answer of its own")
         return self
 
     @model_validator(mode="after")
@@ -239,9 +242,9 @@ class BudgetConfig(Settings, frozen=True):
     """Maximum cost of the run in US dollars."""
     max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
     """Maximum number of input and output tokens. Default: 10 million, plus a million for each dollar of `max_usd` above
-    10, and cached input counts by its price. If you set it, cached input counts fully, and calls without a known price
-    count only towards this limit and `max_calls`; otherwise they count towards `max_usd` at the highest price of
-    similar models.
+    10, with cached input counted in proportion to its price. If you set a limit, cached input counts fully, and calls
+    without a known price count only towards this limit and `max_calls`; otherwise they count towards `max_usd` at the
+    highest price of similar models.
     """
     max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
     """Maximum number of calls without a price, which `max_usd` can't limit: calls of agent CLIs with your subscription,
@@ -279,8 +282,8 @@ class NestedConfig(Settings, frozen=True):
 
 
 class ProviderLimits(Settings, frozen=True):
-    """Limits for all runs of a background process, per provider and key. If two runs disagree, the smaller number
-    applies while both are active.
+    """Limits for all runs of a background process, per provider and key. If two runs set different limits, the
+    lower one applies while both are active.
     """
 
     concurrency: int | None = Field(default=None, ge=1, le=10_000)

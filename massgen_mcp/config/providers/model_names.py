@@ -25,7 +25,7 @@ def detect_backend(model: str) -> tuple[str, str]:
     raise MassgenError(
         "config_invalid",
         f"model {model[:80]!a}: massgen can't tell the provider from the name; {_meant(model)}write "
-        f"provider/model, such as openai/{named_provider('openai').strong_model}, with one of: "
+        f"provider/model, such as openai/{named_provider('openai').strong_model}, with one of these providers: "
         f"{', '.join(provider_names())}",
     )
 

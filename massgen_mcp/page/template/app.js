@@ -201,7 +201,7 @@ new ResizeObserver(measure).observe(root);
 async function begin() {
   frame.className = 'app';
   frame.replaceChildren(notice, bar, place);
-  if (parent === window) return say('An MCP host shows the run here. Without an MCP host, open report.html in the run\'s directory.');
+  if (parent === window) return say('In an MCP host, the run appears here. Without an MCP host, open report.html in the run\'s directory.');
   say('Waiting for the run…');
   const appCapabilities = {availableDisplayModes: ['inline', 'fullscreen']};
   const got = await request('ui/initialize', {protocolVersion: '2026-01-26', appInfo: {name: 'massgen-run', version: '1'}, appCapabilities});

@@ -44,7 +44,7 @@ function signIn() {
     at ? [go, h('p', {class: 'dim'}, 'Enter your password there, never on this page.'), h('details', {}, h('summary', {}, 'I have a token'), by)] : by);
 }
 if (known.problem) history.replaceState(null, '', '/');  // the code in the address is of no more use
-const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen web'), ' printed; each start of it has a new one.'));
+const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen web'), ' printed; it prints a new one at each start.'));
 async function ask(path, options = {}) {
   await brought;
   const held = () => localStorage.getItem(KEY) || '', token = held();

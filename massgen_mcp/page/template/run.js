@@ -49,7 +49,7 @@ function pageIn(into) {
     const holder = h('div', {class: 'line'}), legend = h('ul', {class: 'legend'}), doing = h('ul', {class: 'doing'}), opened = new Set();
     const nested = h('div'), summary = h('summary'), list = h('ol', {class: 'events'});
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
-    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
+    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Point in the run', oninput: () => { stop(); seek(Number(slide.value)); }});
     let show = () => {}, moments = [], last = 0, now = 0, timer = null, wide = 0;
     const sentence = moment => [moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null, visible(moment.say),
       moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null];
@@ -231,7 +231,7 @@ function pageIn(into) {
     return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}, as the check printed${base && base.tests !== null ? `; ${base.tests} on the unchanged files` : ''}`),
       check.flaky ? chip('flaky: both passed and failed on the same files', 'busy') : null,
       check.warnings.map(warning => h('p', {class: 'note'}, 'Warning: ', bdi(warning))),
-      check.cure ? h('p', {class: 'note'}, 'It can\'t run in this environment. Cure: ', bdi(check.cure)) : null,
+      check.cure ? h('p', {class: 'note'}, 'This check can\'t run in this environment. To fix that: ', bdi(check.cure)) : null,
       passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
   }
   function checkRows(checked) {

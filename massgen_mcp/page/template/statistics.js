@@ -37,7 +37,7 @@ function draw(all, into) {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
     return section('Together', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
       one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median duration of a run', clock(figures.median_seconds))),
-    figures.money.unknown ? h('p', {class: 'note'}, `${count(figures.money.unknown, 'run')} include calls without a known price, marked by a plus.`) : null,
+    figures.money.unknown ? h('p', {class: 'note'}, `A plus marks costs that leave out calls without a known price (in ${count(figures.money.unknown, 'run')}).`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `The cost of ${count(figures.money.estimated, 'run')} is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
     table('Votes', ['Votes', {wide: 'How often'}], [['Winner\'s first answer won', shareOf(figures.first_answer)], ['First vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));
@@ -68,7 +68,7 @@ function draw(all, into) {
   const teams = () => section('By team', table('By team', ['Models', 'Runs', {wide: 'How they ended'}, {wide: 'Agreement'}, 'Cost', 'Median time'], all.teams.map(({name, figures: of}) =>
     [name, num(of.runs.toLocaleString('en')), cell(told(of.states), stacked(of.states)), cell(told(of.outcomes)), num(of.money.told), num(clock(of.median_seconds))])), key(figures.states));
   function models() {
-    return section('By model', h('p', {class: 'dim'}, 'A dot is what was counted; the line around it is where it lies in truth, in 95 of 100 cases.'),
+    return section('By model', h('p', {class: 'dim'}, 'A dot shows what was counted; the line around it covers the true value in 95 of 100 cases.'),
       table('By model', ['Model', 'Runs', 'Answered', 'Dropped', {wide: 'Wins against other models'}, {wide: 'Votes for the winner'}, 'Cost', 'Tokens'], all.models.map(one =>
         [one.model, num(one.runs.toLocaleString('en')), num(`${one.answered} of ${one.agents}`), num(String(one.dropped)), shareOf(one.wins), shareOf(one.with_winner), num(one.money.told), num(one.tokens.toLocaleString('en'))])));
   }
@@ -87,7 +87,7 @@ function draw(all, into) {
     const rows = [['Answers marked as right', shareOf(marked.answers)], ...Object.entries(marked.by_outcome).map(([name, share]) => [`after ${spoken(name)}`, shareOf(share)]),
       ['Dissent that was right', shareOf(marked.dissent_right)], ...all.models.filter(one => one.dissent_right.of).map(one => [`dissent of ${one.model}`, shareOf(one.dissent_right)])];
     return section('What proved right', marked.answers.of || marked.dissent_right.of ? table('What proved right', ['Share of marked runs', {wide: 'How often'}], rows)
-      : h('p', {class: 'dim'}, 'No run is marked yet: ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), ' does it.'));
+      : h('p', {class: 'dim'}, 'No run is marked yet. To mark one, run ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), '.'));
   }
   into.replaceChildren(...[header(), ...figures.runs ? [overall(), days(), teams(), models(), agreement(), marks()] : []].filter(Boolean));
 }

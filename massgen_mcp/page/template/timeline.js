@@ -180,7 +180,7 @@ function legendOf(run) {
     run.calls.length && item('model call', bar('', 12, {fill: 'var(--dim)', opacity: .4})),
     run.answers.length && item('answer, numbered by author: 2 in lane 1 means agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
     run.votes.length && item('vote, with an arrow to its answer', square('card'), tick()),
-    isVoid && item('vote made void by a newer answer', square('card void'), tick()),
+    isVoid && item('vote voided by a newer answer', square('card void'), tick()),
     failed && item('refusal or failure', s('circle', {class: 'card', r: 7, style: {stroke: 'var(--busy)'}}), letter('b', '!')),
     run.agents.some(agent => agent.dropped) && item('dropped out', letter('x', '✗')),
     run.moments.some(moment => moment.kind === 'steering') && item('message from the caller', letter('b', '▾')),

@@ -172,8 +172,8 @@ function start() {
   const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
   const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told(), clis = h('p', {class: 'dim whole'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
-  const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'by tests that agents write'], ['synthesise', 'by merging all answers']].map(([value, words]) => h('option', {value}, words)));
-  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from its unapplied changes');
+  const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'merging all answers']].map(([value, words]) => h('option', {value}, words)));
+  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the unapplied changes of the earlier run');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, since the team sees nothing else', 6, true), goOn,
     field('Team', teams, 'broad'), one('config', 'Or your own: path of a YAML file', {}, 'broad'),
     many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, to use a model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
@@ -295,8 +295,8 @@ function one(id) {
     steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team will read your message.'})],
     raise_budget: [h('span', {class: 'pair'}, usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget was raised.'}))],
     finish_now: [act('Finish now', 'finish_now', {done: 'The run is finishing with the existing answers.'})],
-    resume: [act('Resume', 'resume', {main: true, done: 'It goes on.'})],
-    cancel: [act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})],
+    resume: [act('Resume', 'resume', {main: true, done: 'The run continues.'})],
+    cancel: [act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'The run is cancelled.'})],
     apply: [look],
   };
   const box = h('div', {class: 'controls', hidden: true}, [...new Set(Object.values(offered).flat())]);
@@ -425,7 +425,7 @@ async function changes(run, into, note, wish, whose) {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', {...again, question: wish.value, changes_of: `${id}/${whose || 'winner'}`})).run_id)}`);
   }));
   const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''}${file.uncounted ? '' : file.added === undefined || file.added === null ? ' binary' : ` +${file.added} −${file.removed || 0}`}`;
-  const names = {clean: 'These changes fit your current files. Nothing has changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
+  const names = {clean: 'These changes fit your current files. Nothing has changed yet.', conflicts: 'Some of these files have changed in the meantime. Nothing was applied. You can apply the others.',
     unchanged: 'Your files already have these changes.'};
   go.addEventListener('click', doing(go, note, async () => {
     const added = others.filter(box => box.checked), picked = [...boxes, ...others].flatMap(chosen), paths = picked.map(box => box.value);
@@ -442,7 +442,7 @@ async function changes(run, into, note, wish, whose) {
     : h('button', {type: 'button', 'aria-label': `Comment on ${now(file)} ${name}`, onclick: () => comment(file, file.hunks[k].now)}, 'Comment')]};
   into.replaceChildren(...[h('h2', {}, 'Changes in files'), choice.length > 1 ? field('Whose', choice) : null, h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
     h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
-    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can only apply together with all others`) : null,
+    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can apply only together with all others`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     h('div', {class: 'files'}, (plan.left_out || []).map((one, k) => h('label', {class: 'box'}, others[k], 'left out: ', bdi(`${one.path}: ${one.reason}`)))),
     files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('Describe what should change. Comment on a line as FILE:LINE: comment. Click a line to start a comment.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));

@@ -80,7 +80,7 @@ def _doctor_check(name: str, says: str, fault: str | None) -> DoctorCheck:
 
 async def _play(adapter: Rehearsable, situation: Situation, says: str, environ: Mapping[str, str]) -> DoctorCheck:
     if (config := adapter.rehearse(situation)) is None:
-        return DoctorCheck(situation, "warn", f"not tested whether it {says}; `rehearse` has no case for it")
+        return DoctorCheck(situation, "warn", f"not tested: {says}; `rehearse` has no case for it")
     return _doctor_check(situation, says, await _try(adapter, config, situation, environ, (_QUESTION,)))
 
 
@@ -153,7 +153,7 @@ def _of_parts(parts: list[Part], situation: Situation) -> str | None:
     if situation != "answers":
         return f"it stopped with {last.reason} as if it had replied"
     if last.reason != "end" or not "".join(part.text for part in parts if isinstance(part, TextPart)).strip():
-        return f"no text, or it stopped with {last.reason}"
+        return f"it replied without text, or stopped with {last.reason}"
     counted = any(isinstance(part, UsagePart) and part.input_tokens and part.output_tokens for part in parts)
     return None if counted else "no UsagePart has the numbers of input and output tokens"
 

@@ -85,7 +85,7 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
         checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
     if blank:
         message = f"{', '.join(blank)}: the value has spaces around it"
-        checks.append(DoctorCheck("keys", "warn", message, "remove them; they match no key"))
+        checks.append(DoctorCheck("keys", "warn", message, "remove the spaces; they aren't part of a key"))
     faults = {name: fault for name in present if (fault := key_fault(environ, name))}
     checks += [
         DoctorCheck("keys", "fail", f"{name} doesn't contain a usable key: {fault}", REMEDY)
@@ -160,7 +160,7 @@ def _free_space(home: Home) -> list[DoctorCheck]:
     if inodes.f_files and inodes.f_favail < LOW_INODES:
         return [
             DoctorCheck(
-                "free space", "warn", f"{message}, but it has room for only {inodes.f_favail} more files", advice
+                "free space", "warn", f"{message}, but there is room for only {inodes.f_favail} more files", advice
             )
         ]
     if free < LOW_BYTES:
@@ -193,7 +193,7 @@ def _store(engine: Engine) -> list[DoctorCheck]:
     if problem is None:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
-            return [DoctorCheck("run store", "fail", f"the list of runs was lost: it misses {len(kept)} runs", AGAIN)]
+            return [DoctorCheck("run store", "fail", f"the list of runs was lost: it lacks {len(kept)} runs", AGAIN)]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
@@ -216,7 +216,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
                 "runs",
                 "warn",
                 f"these runs have been running for more than a day: {_run_list(long)}",
-                "check it with `massgen status ID`, or cancel it",
+                "check each with `massgen status ID`, or cancel it",
             )
         )
     missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
@@ -243,7 +243,7 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "run `massgen wait ID` for one of them, with the keys they were started with"
+        advice = "run `massgen wait ID` for one of these runs, with the keys they were started with"
         checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none needed")]
 

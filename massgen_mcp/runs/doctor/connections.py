@@ -81,7 +81,7 @@ async def check_connections(cwd: Path, environ: Mapping[str, str]) -> list[Docto
     faults = [DoctorCheck("connection", "fail", fault.what, fault.remedy) for fault in list_bad_variables()]
     proxies = list_proxies()
     if faults or not proxies:
-        return faults or [DoctorCheck("connection", "ok", "no proxy is set; certificates can be read")]
+        return faults or [DoctorCheck("connection", "ok", "no proxy is set; the certificates are readable")]
     await imported(*ASKING)
     found: dict[str, DoctorCheck] = {}
 
@@ -91,7 +91,7 @@ async def check_connections(cwd: Path, environ: Mapping[str, str]) -> list[Docto
     async with anyio.create_task_group() as tasks:
         for endpoint in _list_endpoints(cwd, environ):
             tasks.start_soon(ask, endpoint)
-    set_here = DoctorCheck("connection", "ok", f"{', '.join(map(str, proxies))}; this machine is asked without it")
+    set_here = DoctorCheck("connection", "ok", f"{', '.join(map(str, proxies))}; massgen asks this machine directly")
     return [set_here, *found.values()]
 
 
@@ -101,7 +101,7 @@ async def _ask_through_proxy(endpoint: "Endpoint") -> DoctorCheck:
         fault = await find_connection_fault(endpoint)
     if limit.cancelled_caught:
         message = f"{endpoint.base_url} did not answer within {SECONDS:g} s through the proxy"
-        return DoctorCheck("connection", "warn", message, "check that the proxy runs and may reach it")
+        return DoctorCheck("connection", "warn", message, "check that the proxy is running and can reach this address")
     if fault is None:
         return DoctorCheck("connection", "ok", f"{endpoint.base_url} answers through the proxy")
     message, _, advice = str(fault).partition("; ")

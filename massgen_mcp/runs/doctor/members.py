@@ -62,7 +62,7 @@ async def _cli(one: OwnCli, environ: Mapping[str, str]) -> DoctorCheck:
     title, release = f"Agent CLI {one.name}", ""
     if one.name == CLAUDE_CODE:
         if (version := await _version_of(one.program, environ)) is None:
-            return DoctorCheck(title, "warn", f"{one.program} doesn't report its version", "install it anew")
+            return DoctorCheck(title, "warn", f"{one.program} doesn't report its version", "reinstall it")
         release = f"; {version}"
     allowed = logins_allowed(environ)
     own = f"; allowed in the default team ({OWN_LOGINS_VARIABLE})" if allowed else ""
@@ -99,7 +99,7 @@ def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Doc
     found = {server.type for server in servers}
     for server in local_places(environ):
         if server.named and server.type not in found:
-            message = f"{server.type} is set to {server.place}, where no server with chat models responds"
+            message = f"{server.type} is set to {server.place}, but no server with chat models responds there"
             checks.append(DoctorCheck("model server", "warn", message, "start it, load a model, or unset the variable"))
     places = ", ".join(f"{server.type} at {server.place}" for server in local_places(environ))
     return checks or [DoctorCheck("model server", "ok", f"none responds; tried {places}")]

@@ -49,9 +49,7 @@ class Load:
         for call in team.values():
             limit = min(call.concurrency, self.limits.get(call.destination, 1 << 30))
             if self.calls[call.destination] >= AHEAD * limit:
-                return (
-                    f"calls of other runs use the whole limit of {limit} parallel calls at {call.destination.address}"
-                )
+                return f"other runs already use all {limit} parallel calls allowed at {call.destination.address}"
         return None
 
 

@@ -202,7 +202,7 @@ class RunExecutor:
         """
         run_id, files = host.run_id, await host.open_files()
         if host.resumes > MAX_RESUMES:
-            message = f"this run stopped {host.resumes} background processes unexpectedly"
+            message = f"{host.resumes} background processes stopped unexpectedly while executing this run"
             return ExecutedRun(await abort_run(files, "runner_lost", message, self._environ))
         execution = self._executions[run_id] = _Execution(run_id, host, self)
         context = RunContext(self._environ, execution, self._limiters, self._nested_host(run_id))
@@ -310,7 +310,7 @@ class RunExecutor:
         try:
             write_report(directory, snapshot, files_of, self._environ)
         except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
-            logger.warning("run %s has no report: %s", run_id, error)
+            logger.warning("cannot write the report of run %s: %s", run_id, error)
             return f"{type(error).__name__}: {error}"
         return ""
 
@@ -394,7 +394,7 @@ class NestedRunHost:
     def _nested_config(self, wanted: NestedRunRequest) -> tuple[Config | None, str]:
         """The config that is asked for, and in words where it came from. Its own paths are not for others to give."""
         if wanted.written is not None:
-            text, source, environ = wanted.written, "a config of the agent's own", dict[str, str]()
+            text, source, environ = wanted.written, "a config that the agent wrote", dict[str, str]()
         elif wanted.config is not None:
             source = wanted.config.removeprefix(EXAMPLE_PREFIX)
             text, environ = read_config(f"{EXAMPLE_PREFIX}{source}"), self._environ

@@ -75,7 +75,7 @@ class Runner:
         """Execute runs until there has been nothing to do for the idle time. `woken` returns when we were woken."""
         lost = await anyio.to_thread.run_sync(self._store.leases.interrupt, self._fingerprint)
         if lost:
-            logger.warning("continuing runs of a background process that stopped: %s", ", ".join(lost))
+            logger.warning("continuing the runs of a background process that stopped: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear, woken)
             tasks.start_soon(prune_regularly, self._engine)

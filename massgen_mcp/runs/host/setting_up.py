@@ -184,7 +184,7 @@ def _installed(
             found = copies.kept.found_in_setup(copies.base)
         except (GitFailed, TooLarge) as error:
             outcome = outcome.model_copy(
-                update={"result": "failed", "how": f"cannot use the files that it created: {error}"}
+                update={"result": "failed", "how": f"cannot use the files that the setup created: {error}"}
             )
     places = (run.workspace_of(public_agent_name(place)) for place in range(len(config.agents)))
     workspaces = [place for place in places if place.exists()]
@@ -203,7 +203,7 @@ def _installed(
 
 
 NO_SANDBOX_CURE = "`massgen doctor` shows how to set up a sandbox"
-UNFINISHED_CURE = "it continues in the run, before massgen asks a model"
+UNFINISHED_CURE = "massgen runs this check at the start of the run, before it asks a model"
 STALE_SECONDS = 86_400.0
 """What a trial that was killed left behind is removed after so long."""
 

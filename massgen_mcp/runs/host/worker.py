@@ -81,7 +81,7 @@ async def _upgrade(engine: ClusterEngine) -> None:
             if not isinstance(cause, psycopg.Error) or not is_away(cause) or anyio.current_time() > deadline:
                 raise
             if not waits:
-                logger.warning("%s; this worker waits for it, at most %g s", error, START_SECONDS)
+                logger.warning("%s; this worker keeps trying for at most %g s", error, START_SECONDS)
             waits = True
         else:
             return
@@ -271,7 +271,7 @@ class Worker:
             lost += [job for job in idle if job.id in unheard]
         if lost:
             run_ids = await anyio.to_thread.run_sync(self._store.jobs.replace_jobs, [job.id for job in lost if job.id])
-            logger.warning("taken over from lost workers: %s", ", ".join(run_ids))
+            logger.warning("took over these runs from lost workers: %s", ", ".join(run_ids))
         return now
 
 

@@ -96,7 +96,7 @@ def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
         notes.append(f"An earlier apply of {one.intent.facts['run_id']} was interrupted: it {what}.")
         if one.lost:
             notes.append(
-                f"These files differ from before: {_paths_text(one.lost)}; {one.file} has their earlier contents."
+                f"massgen couldn't restore these files: {_paths_text(one.lost)}; {one.file} has their earlier contents."
             )
         if one.kept:
             notes.append(f"These files have changed since, so massgen leaves them alone: {_paths_text(one.kept)}.")

@@ -85,7 +85,7 @@ def _require_given(names: set[str], patch: Patch, config: Config) -> None:
     contexts = config.orchestrator.context_paths if config.orchestrator.enable_filesystem else ()
     given = {Path(one.path).resolve() for one in contexts}
     if missing := [one.path for one in patch.places if one.name in names and Path(one.path) not in given]:
-        raise MassgenError("invalid_arguments", f"the changes are in {', '.join(missing)}; name it in context_paths")
+        raise MassgenError("invalid_arguments", f"context_paths lacks {', '.join(missing)}, which the changes need")
 
 
 def _commented(repository: PrivateRepository, patch: Patch, question: str) -> Iterator[str]:

@@ -19,13 +19,13 @@ def find_run(index: RunIndex, beginning: str, *, to_change: bool = False) -> str
         raise unknown_run(beginning)
     prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
     if to_change and len(prefix.removeprefix(RUN_ID_PREFIX)) < LEAST_TO_CHANGE:
-        message = f"{beginning[:80]!r} is too short to change a run: write at least {LEAST_TO_CHANGE} characters"
-        raise MassgenError("unknown_run", f"{message} of the id; `massgen runs` lists them")
+        message = f"{beginning[:80]!r} is too short to name a run to change: give {LEAST_TO_CHANGE} or more characters"
+        raise MassgenError("unknown_run", f"{message} of the id; `massgen runs` lists the ids")
     found = index.find_by_prefix(prefix, 2) if beginning else []
     if len(found) == 1 or prefix in found:
         return found[0] if len(found) == 1 else prefix
     if found:
-        raise MassgenError("unknown_run", f"several runs start with {beginning[:80]!r}; write more of the id")
+        raise MassgenError("unknown_run", f"several run ids start with {beginning[:80]!r}; give more characters")
     near = _nearest(index, prefix.removeprefix(RUN_ID_PREFIX))
     hint = f"did you mean {near}? " if near else ""
     raise MassgenError("unknown_run", f"there is no run {beginning[:80]!r}; {hint}`massgen runs` lists all runs")

@@ -114,8 +114,8 @@ class Ways:
 
     do_it: str = "Call again with dry_run=false to do it."
     out: str = (
-        "Merge the diff from get_result view=diff by hand, remove the files in the way, or apply only other "
-        "files with `paths`."
+        "Merge the diff from get_result view=diff by hand, remove the files in the way, or apply only the "
+        "other files with `paths`."
     )
     undo: str = "To undo this: massgen apply --undo {run_id}"
 
@@ -227,11 +227,11 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "conflicts":
             return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:
-            return "massgen only added this branch to the repository. Look at the commit and test it, then merge it."
+            return "massgen added only this branch to the repository. Look at the commit and test it, then merge it."
         case "applied":
             return f"Look at the files and test them. {ways.undo.format(run_id=run_id)}"
         case "undone":
-            return "The files are as before the apply, except for changes made since."
+            return "The files are as they were before the apply, except for changes made since."
         case "unchanged" if application.left_out:
             return "Nothing was changed; see the files left out."
         case "unchanged":

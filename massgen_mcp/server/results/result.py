@@ -424,10 +424,10 @@ class _Pages:
         if self.offset > 0 and not page:
             return f"There is no text at this offset: the text has {len(self.text or '')} characters."
         if self.what == "diff" or self.offset > 0:
-            return "The diff is whole." if self.offset == 0 else "This is the end."
+            return "The diff is complete." if self.offset == 0 else "This is the last part."
         led = longer or "view=full or view=votes shows what led to it."
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
-            return f"No agent answered; this is unfinished. {led}"
+            return f"No agent answered; this is unfinished work. {led}"
         alone = self.what != "agent" and self.view.snapshot.work_done.unreviewed
         return (
             f"The answer is complete, but no agent voted for it; {led}" if alone else f"The answer is complete; {led}"

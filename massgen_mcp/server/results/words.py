@@ -78,18 +78,18 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
     """What to do while the run has not ended; `going_on`: while it works."""
     match view.state:
         case "queued" | "interrupted" if _waits_for_worker(view):
-            return "It continues when the operator starts a worker; tell the user, and call wait_run later."
+            return "The run continues when the operator starts a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
-            return f"{runs} to start before it. {going_on}"
+            return f"{runs} to start before this one. {going_on}"
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
-            return "Its process ended unexpectedly and another one continues it; call wait_run."
+            return "The run's process ended unexpectedly, and another one continues the run; call wait_run."
         case "interrupted" if view.row.moved:
-            return "Ask the user where to continue it."
+            return "Ask the user where to continue the run."
         case "interrupted" if view.newer is None:
-            return f"This server's environment lacks its keys. {AFTER_RESTART}"
+            return f"This server's environment lacks the run's keys. {AFTER_RESTART}"
         case "interrupted":
             return f"This server's massgen-mcp is too old. {AFTER_UPGRADE}"
         case _:
@@ -109,7 +109,7 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
     if (moment := applied_at(view.directory.changes)) is not None:
         stands = f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
         undo = "apply_result with undo=true" if apply == "apply_result" else f"{apply.rstrip('`')} --undo`"
-        return f"Applied at {stands}; {undo} undoes that."
+        return f"Applied at {stands}; {undo} takes the changes back."
     if command := patch_command(view.snapshot, changes, view.directory.path):
         return f"The directory was read-only for the run, so apply the changes by hand: {command}"
     return f"To apply it: {apply}{(f' agent={agent}' if agent else '')}."
@@ -129,7 +129,7 @@ def salvage(view: RunView) -> str:
         return "Start a new run if you still need an answer."
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
     where = "get_result with view=agent (`massgen result --agent`)"
-    whole = f"{where} has earlier answers of {answered}; " if answered else ""
+    whole = f"{where} returns earlier answers by {answered}; " if answered else ""
     return f"{whole}undamaged files are in {view.directory.path}. Start a new run for the rest."
 
 

@@ -143,7 +143,7 @@ def _working_tree(view: Git, user: UserRepository, branch: str | None, without: 
         _add_untracked(view, user, new)
     notes: tuple[str, ...] = ()
     if hidden:
-        notes = (f"without {counted(len(hidden), 'untracked file')} that agents may not read: {', '.join(hidden)}",)
+        notes = (f"left out {counted(len(hidden), 'untracked file')} that agents may not read: {', '.join(hidden)}",)
     text = view.run(*_DIFF, since, work_tree=user.top)
     return ReviewedChange(f"changes in the working tree since {since[:12]}", _decoded(text), user.top, notes=notes)
 

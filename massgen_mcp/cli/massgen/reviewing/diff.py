@@ -104,7 +104,7 @@ def _read_hunk(rows: Sequence[str], start: int, hunk: re.Match[str], file: DiffS
             number, new = number + 1, new - 1
     if old or new:
         raise IncompleteDiff(
-            f"it ends in the middle of a hunk of {file.path}: {hunk[0]} announces a different number of lines"
+            f"it ends in the middle of a hunk of {file.path}: the number of lines doesn't match {hunk[0]}"
         )
     return place
 

@@ -27,8 +27,8 @@ examples:
   git diff HEAD~3 | massgen review --diff - --format json
 
 exit codes:
-  0  no findings that --fail-on names, or no file differs
-  1  findings that --fail-on names
+  0  no findings that --fail-on covers, or no file differs
+  1  findings that --fail-on covers
   2  unclear: no agent was left, the budget ran out, a finding is undecided, no model could be asked, the diff is
      empty or incomplete, or a file couldn't be read
   4  interrupted
@@ -118,12 +118,12 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="one agent per model",
         ),
-        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; they take the models in turn"),
+        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
         argument(
             "--max-usd",
             metavar="USD",
             type=dollars,
-            help="budget of the whole review; default: budget.max_usd of the config",
+            help="budget for the whole review; default: the config's budget.max_usd",
         ),
     ),
     "output": (
@@ -143,8 +143,8 @@ ARGUMENTS: ArgumentGroups = {
             "--fail-on",
             choices=get_args(FailOn),
             default="blocker",
-            help="exit with 1 for proven findings, or also for unrefuted ones of at least this severity; default: "
-            "blocker",
+            help="findings that cause exit code 1: proven ones, or also unrefuted ones of at least this severity; "
+            "default: blocker",
         ),
         argument(
             "--previous",

@@ -69,9 +69,9 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
             yield from _full(one)
     yield from _listed("Reported before and still there", [_finding_line(one) for one in found if one.known_before])
     yield from _listed(
-        "Reported before; its line is unchanged, but no agent found it again", map(_earlier, review.still)
+        "Reported before; the line is unchanged, but no agent found the problem again", map(_earlier, review.still)
     )
-    yield from _listed("Gone: the change no longer contains its line", map(_earlier, review.gone))
+    yield from _listed("Gone: the change no longer contains the reported line", map(_earlier, review.gone))
     yield from _listed("Refuted", [f"{_finding_line(one)}: {words(one.reason)}{_second(one)}" for one in refuted])
     yield ""
     yield marker(review)
@@ -84,7 +84,7 @@ def _full(one: Reviewed) -> Iterator[str]:
     if one.finding.fix:
         yield f"Fix: {words(one.finding.fix)}\n"
     if one.script is not None:
-        ran = "Shown by a script" if one.shown else "Its script did not show it, or did not run"
+        ran = "Shown by a script" if one.shown else "The script did not run or did not show the problem"
         fence = "`" * (3 + max(map(len, re.findall(r"`+", one.script)), default=0))
         yield f"{ran}:\n\n{fence}sh\n{one.script.rstrip()}\n{fence}\n"
     tried = "; no other agent has checked it"
@@ -100,7 +100,7 @@ def _second(one: Reviewed) -> str:
     if not one.refuted:
         return ""
     if one.judged_by is None:
-        return "; no second agent has accepted that"
+        return "; no second agent has accepted the refutation"
     verb = "accepts" if one.accepted else "does not accept"
     objection = f": {words(one.objection)}" if one.objection and not one.accepted else ""
     return f"; {words(one.judged_by)} {verb} that{objection}"

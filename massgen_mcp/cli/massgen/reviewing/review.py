@@ -231,7 +231,7 @@ async def _planned(given: CallerRequest) -> int:
     except MassgenError as error:
         if error.code != "no_default_team":
             raise
-        print_text(f"No agent can review it: {error}")
+        print_text(f"No agent can review the change: {error}")
         return EXIT_OK
     print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it. No model was asked.")
     return EXIT_OK

@@ -74,7 +74,7 @@ def _entry_check(client: Client, knowing: Sequence[str], broken: Sequence[str]) 
         return DoctorCheck("client", "warn", message, f"massgen install {client.name}")
     if knowing:
         return DoctorCheck("client", "ok", f"{client.title}: {SERVER} is in {', '.join(knowing)}")
-    message = f"{client.title} is installed but doesn't know {SERVER}"
+    message = f"{client.title} is installed, but {SERVER} isn't set up in it"
     return DoctorCheck("client", "warn", message, f"massgen install {client.name}")
 
 
@@ -126,12 +126,12 @@ def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"{entry.command} doesn't answer within {STARTUP_SECONDS} s"
+        return f"{entry.command} didn't answer within {STARTUP_SECONDS} s"
     except OSError as error:
         return f"{entry.command} cannot be started: {error.strerror}"
     if b'"serverInfo"' in done.stdout or b'"agentInfo"' in done.stdout:
         return None
-    return f"{entry.command} exits with code {done.returncode} without answering"
+    return f"{entry.command} exited with code {done.returncode} without answering"
 
 
 def _is_own(found: str, entry: _Entry, environ: Mapping[str, str]) -> bool:

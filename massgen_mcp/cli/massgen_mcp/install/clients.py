@@ -162,7 +162,7 @@ CLIENTS: Mapping[str, Client] = {
             ".mcp.json",
             _referring("${NAME:-}", kind="stdio", timeout=CALL_SECONDS * 1000),
             "Restart Claude Code; /mcp shows the server.",
-            Known(True, True, False, "28 hours, 5 minutes by `install`; 50,000 characters", "tried, 2.1.332"),
+            Known(True, True, False, "28 hours (`install` sets 5 minutes); 50,000 characters", "tried, 2.1.332"),
         ),
         Client(
             "codex",
@@ -183,9 +183,9 @@ CLIENTS: Mapping[str, Client] = {
             lambda environ: str(Path(environ.get("GEMINI_CLI_HOME") or "", ".gemini/settings.json")),
             ".gemini/settings.json",
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
-            "Restart Gemini CLI in a folder that it trusts; /mcp shows the server. Google closed it to private "
-            "accounts in June 2026; agy replaces it: massgen install agy.",
-            Known(False, False, False, "5 minutes by `install`; unknown", "tried, 0.61"),
+            "Restart Gemini CLI in a folder that it trusts; /mcp shows the server. Google closed Gemini CLI to "
+            "private accounts in June 2026; to use its successor: massgen install agy.",
+            Known(False, False, False, "5 minutes (set by `install`); unknown", "tried, 0.61"),
         ),
         Client(
             "cursor",
@@ -228,7 +228,7 @@ CLIENTS: Mapping[str, Client] = {
             _ZED_FILE,
             ".zed/settings.json",
             _zed,
-            "Zed starts the server itself; its agent panel's settings show it.",
+            "Zed starts the server itself and lists it in the agent panel's settings.",
             Known(None, False, None, "unknown", "its documentation"),
         ),
         Client(
@@ -317,7 +317,7 @@ CLIENTS: Mapping[str, Client] = {
             None,
             _goose,
             "Start a new Goose session from a shell in which the keys are set; `goose info -v` shows the server.",
-            Known(False, True, True, "5 minutes by `install`; unknown", "tried, 1.34; Apps by its documentation"),
+            Known(False, True, True, "5 minutes (set by `install`); unknown", "tried, 1.34; apps: its documentation"),
         ),
         Client(
             "claude-desktop",
@@ -331,7 +331,7 @@ CLIENTS: Mapping[str, Client] = {
             None,
             _stdio,
             "Quit and restart Claude Desktop; its settings show the server under Developer.",
-            Known(None, None, None, "1 to 4 minutes; unknown", "issues; Apps only at times"),
+            Known(None, None, None, "1 to 4 minutes; unknown", "issues; apps work only sometimes"),
             hands_on=False,
         ),
     )

@@ -116,7 +116,7 @@ def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry
     if before.startswith(_BOM):
         text = _BOM + text
     if not _says(file, text, wanted, section):
-        raise refuse_change(file, "massgen can't safely edit the way its servers are written")
+        raise refuse_change(file, "its servers are written in a way that massgen can't edit safely")
     return text
 
 

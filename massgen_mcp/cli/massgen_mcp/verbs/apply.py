@@ -16,7 +16,9 @@ VERB = Ways(
     "Merge the diff from `massgen result --view diff` by hand, remove the files in the way, or apply only other "
     "files with --paths.",
 )
-UNDO = Ways("To apply the changes, leave --dry-run out.", "Remove the files in the way, or restore these by hand.")
+UNDO = Ways(
+    "To apply the changes, leave --dry-run out.", "Remove the files in the way, or restore the listed files by hand."
+)
 
 
 async def run(options: argparse.Namespace) -> int:

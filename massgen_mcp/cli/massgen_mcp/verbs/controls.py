@@ -61,7 +61,7 @@ def is_trusted(trust: str | None, demands: RunDemands) -> bool:
     digest of other demands.
     """
     if trust not in (None, AS_IT_IS, demands.digest):
-        message = f"the run's permissions have the digest {demands.digest}, not the one in --trust"
+        message = f"--trust doesn't match the run's permissions, whose digest is {demands.digest}"
         raise MassgenError("config_untrusted", message)
     return trust is not None
 
@@ -74,7 +74,7 @@ async def accept_demands(service: RunService, run_id: str, trust: str | None) ->
     if not is_trusted(trust, demands):
         if not on_terminal():
             return None
-        print_line("It asks for permissions that need your consent (!):")
+        print_line("The run asks for permissions that need your consent (!):")
         for line in demands.describe_lines():
             print_line(line)
         if not confirm("Allow this", default=False):

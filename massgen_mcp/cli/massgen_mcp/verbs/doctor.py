@@ -32,7 +32,7 @@ from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
 LOST = (
-    "lost for good: marks and the names of expired runs. The time to keep results starts again,\nand runs of "
+    "lost for good: marks and the names of expired runs. Retention starts again,\nand runs of "
     "`massgen` stay in their projects' .massgen, without an entry in the list"
 )
 
@@ -83,8 +83,8 @@ async def _whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
     try:
         await run_team(_QUESTION, config_dict={"agents": agents, "timeout_settings": limits})
     except MassgenError as error:
-        return DoctorCheck("run", "fail", f"a team of two reaches no final answer: {error}")
-    return DoctorCheck("run", "ok", "a team of two reaches a final answer")
+        return DoctorCheck("run", "fail", f"a team of two reached no final answer: {error}")
+    return DoctorCheck("run", "ok", "a team of two reached a final answer")
 
 
 async def _check_all(options: argparse.Namespace) -> Sequence[DoctorCheck]:
@@ -138,7 +138,7 @@ def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     if not rebuilt.entered:
         return DoctorCheck("rebuild", "ok", message)
     waiting = ", ".join(row.run_id for row in rebuilt.waiting)
-    advice = f"these runs wait for `massgen resume ID`: {waiting}\n" if waiting else ""
+    advice = f"to continue these runs, use `massgen resume ID`: {waiting}\n" if waiting else ""
     return DoctorCheck("rebuild", "ok", message, f"{advice}{LOST}")
 
 

@@ -34,7 +34,7 @@ class AwaitedRuns:
     def __init__(self, directory: Path, session_id: str) -> None:
         """Raises ValueError for a session id that is no name."""
         if not NAME.fullmatch(session_id):
-            raise ValueError("a session id only has letters, digits and hyphens")
+            raise ValueError("a session id can contain only letters, digits and hyphens")
         self._sessions = directory / "awaited"
         self._directory = self._sessions / session_id
 

@@ -31,7 +31,7 @@ async def install(options: argparse.Namespace) -> int:
     client = CLIENTS[options.client]
     file = _file(client, options)
     if options.hook and (client.name != "codex" or options.scope != "user"):
-        raise MassgenError("invalid_arguments", "--hook is only for Codex with --scope user; leave it out")
+        raise MassgenError("invalid_arguments", "--hook works only for Codex with --scope user; leave it out")
     command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on) * client.hands_on)
     if "name" in entry.content:
@@ -58,7 +58,7 @@ def _print_outcome(entry: _Entry, change: Change, hooks: Change | None, options:
         print_line(json.dumps(document))
     elif options.print:
         print_text(entry.text())
-        print_error(f"for {entry.file}, which is unchanged")
+        print_error(f"This entry is for {entry.file}, which is unchanged")
     else:
         _print_change(entry, change)
         if hooks is not None:
@@ -77,7 +77,7 @@ def _print_hooks(hooks: Change) -> None:
 
 
 def _print_how_to_wait(client: Client) -> None:
-    print_line(f"{client.title} isn't notified when a run ends: it must call wait_run, as massgen's replies tell it.")
+    print_line(f"{client.title} isn't notified when a run ends: it must call wait_run, as massgen's replies say.")
     if client.name == "codex":
         print_line("`massgen install codex --hook` adds a hook that notifies it; trust the hook once in Codex.")
 
@@ -89,7 +89,7 @@ def _file(client: Client, options: argparse.Namespace) -> Path:
         raise MassgenError("invalid_arguments", f"cannot find your home directory: HOME is {str(home)!r}")
     file = client.file(options.scope, home, Path.cwd(), os.environ)
     if file is None:
-        raise MassgenError("invalid_arguments", f"{client.title} has no servers per project; use --scope user")
+        raise MassgenError("invalid_arguments", f"{client.title} doesn't support servers per project; use --scope user")
     return file
 
 
@@ -107,7 +107,7 @@ def _print_change(entry: _Entry, change: Change) -> None:
     if change.copy:
         print_line(f"Backup of the file: {change.copy}")
     if not entry.client.hands_on:
-        print_line(f"{title} passes no keys on. For providers that need one, use the bundle, which asks for keys.")
+        print_line(f"{title} doesn't pass keys on. For providers that need keys, use the bundle, which asks for them.")
     elif entry.passed_on:
         print_line(f"{title} passes these variables on from its environment: {', '.join(entry.passed_on)}")
     else:

@@ -45,7 +45,7 @@ async def run(options: argparse.Namespace) -> int:
 
 def describe(found: PriceList) -> str:
     day = datetime.fromtimestamp(found.changed, UTC).date().isoformat()
-    origin = "taken in, of" if found.taken_in else "from the package genai-prices, installed on"
+    origin = "loaded, dated" if found.taken_in else "from the package genai-prices, installed on"
     return f"price list: {origin} {day} ({found.path})"
 
 

@@ -65,7 +65,7 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     if is_config(path := config_path(source)) and not is_team(path):
         notify = shlex.join(load_notify(path, os.environ))
         document = json.dumps({"config": source, "agents": {}, "notify": notify})
-        print_line(document if as_json else f"OK: {source}: it has notify ({notify}) and no team")
+        print_line(document if as_json else f"OK: {source}: it sets notify ({notify}) but defines no team")
         return EXIT_OK
     parsed = load_parsed(source, environ=os.environ)
     config = parsed.config
@@ -105,7 +105,7 @@ def _source(path: str | None) -> str:
         used = next((place for place in config_places(Path.cwd(), os.environ) if is_config(place)), None)
         if used is None:
             places = " or ".join(map(str, config_places(Path.cwd(), os.environ)))
-            message = f"no config here, so massgen uses the default team; a config would be {places}"
+            message = f"no config found at {places}, so massgen uses the default team"
             raise MassgenError("config_not_found", f"{message}; create one with `massgen init`")
         return str(used)
     with suppress(OSError):  # no name of a file is so long
@@ -123,7 +123,7 @@ def _show(file: ConfigFile, digest: str) -> None:
         print_line(line)
     if paths := outside(file.reach, file.project):
         listed = ", ".join(map(str, paths))
-        print_line(f"Not within {file.project}: {listed}. massgen only uses it if you name it with --config.")
+        print_line(f"Not within {file.project}: {listed}. massgen uses this config only if you name it with --config.")
 
 
 def _list(*, as_json: bool) -> int:

@@ -26,7 +26,7 @@ async def run(options: argparse.Namespace) -> int:
     async def ready(address: str) -> None:
         print_line(as_json({"url": address}) if options.json else address)
         if options.open and not await open_browser(home, address):
-            print_error("cannot start a browser")
+            print_error("cannot start a browser; open the address above yourself")
 
     await serve_web(built, redactor, home, options.web_port, ready)
     return EXIT_OK

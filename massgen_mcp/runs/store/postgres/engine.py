@@ -248,13 +248,13 @@ class ClusterEngine(Engine):
         if self.pool in alive:
             found.append(("workers", "ok", f"alive: {pools}", ""))
         else:
-            advice = "start a worker with its keys: massgen worker"
-            found.append(("workers", "warn", f"no worker is alive for {self.pool} (alive: {pools or 'none'})", advice))
+            advice = "start a worker for this pool, with the keys of its runs: massgen worker"
+            found.append(("workers", "warn", f"no worker serves {self.pool} (alive: {pools or 'none'})", advice))
         if abs(ahead) > CLOCK_SECONDS:
             message = f"this machine's clock differs from PostgreSQL's by {ahead:+.0f} s"
             found.append(("clock", "warn", message, "runs are not affected, but massgen shows wrong times"))
         else:
-            found.append(("clock", "ok", "as PostgreSQL's", ""))
+            found.append(("clock", "ok", "the same as PostgreSQL's", ""))
         for address, name, held, most, workers in self.limits_in_use():
             found.append(("shared limits", "ok", f"{address}: {name} {held} of {most}, held by {workers} workers", ""))
         return [*found, self._check_files()]
@@ -266,7 +266,7 @@ class ClusterEngine(Engine):
         try:
             self.files.objects.probe()
         except MassgenError as error:
-            return ("shared files", "fail", str(error), f"see {FILES_VARIABLE} and its keys")
+            return ("shared files", "fail", str(error), f"check {FILES_VARIABLE} and the keys for this address")
         return ("shared files", "ok", f"{self.files.objects.url} can be written", "")
 
     def close(self) -> None:
