@@ -28,6 +28,7 @@ from massgen_mcp.config.providers.catalog import (
 )
 from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.name_lists import join_names
 
 _NAMES_OF_KEYS = (f"MASSGEN_GIVEN_KEY_{number}" for number in count(1))
 _given_keys: dict[str, str] = {}
@@ -81,7 +82,7 @@ def with_tool(backend: str, model: str, *wanted: NativeTool) -> dict[str, Any]:
     offered = native_tools_of("openai" if backend_type == BY_HOST else backend_type)
     tool = next((tool for tool in wanted if tool in offered), None)
     if tool is None:
-        flags = " or ".join(f"enable_{name}" for name in wanted)
+        flags = join_names((f"enable_{name}" for name in wanted), "or")
         raise MassgenError("config_invalid", f"{backend_type} offers no {flags} here; take another backend")
     return section(backend_type, _model_of(backend_type, model), {}, **{f"enable_{tool}": True})
 

@@ -24,6 +24,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.nearest import nearest
 from massgen_mcp.request.build import CallerRequest, RunRequest, build_request
 from massgen_mcp.request.output_file import OutputFile
@@ -162,7 +163,7 @@ def _named_team(given: RunArguments) -> NamedTeam:
     named = {"config": config, "config_dict": given.get("config_dict"), "model": model, "models": models}
     chosen = [name for name, value in named.items() if value is not None]
     if len(chosen) > 1:
-        raise MassgenError("invalid_arguments", f"{' and '.join(chosen)} each name a team; pass only one of them")
+        raise MassgenError("invalid_arguments", f"{join_names(chosen)} each name a team; pass only one of them")
     for name in ("num_agents", "base_url"):
         if given.get(name) is not None and model is None and models is None:
             raise MassgenError("invalid_arguments", f"{name} needs model or models")

@@ -29,6 +29,7 @@ from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams, named_provider
 from massgen_mcp.config.providers.model_names import detect_backend
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.name_lists import join_names
 
 AGENTS = 3
 """The least agents of a default team: fewer have no majority, more views of one model cost more than they find."""
@@ -227,10 +228,9 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
     none = f"no model server responds at {asked}"
     if unfit is not None:
         none = f"the models of {asked} are too small or do not fit into memory"
-    *keys, last_key = keys_of_default_teams()
-    ways = [f"set {', '.join(keys)} or {last_key}"]
+    ways = [f"set {join_names(keys_of_default_teams(), 'or')}"]
     if clis:
-        ways.append(f"set {OWN_LOGINS_VARIABLE}=yes to use your own login to {' and '.join(cli.name for cli in clis)}")
+        ways.append(f"set {OWN_LOGINS_VARIABLE}=yes to use your own login to {join_names(cli.name for cli in clis)}")
     ways.append("name models" if unfit is None else f"name a model, such as {unfit}")
     return MassgenError(
         "no_default_team",

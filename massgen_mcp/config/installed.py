@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from massgen_mcp.name_lists import join_names
+
 OWN = "massgen-mcp"
 OF_MODELS = ("openai", "anthropic", "httpx2")
 """What the wires stand on."""
@@ -28,7 +30,7 @@ class WrongVersion:
 
     def __str__(self) -> str:
         here = f"{self.package} {self.version} is installed" if self.version else f"{self.package} is not installed"
-        by = f"; {' and '.join(self.brought_by)}" if self.brought_by else ""
+        by = f"; {join_names(self.brought_by)}" if self.brought_by else ""
         return (
             f"{here}, and {OWN} needs {self.package}{self.wanted}{by}. Install {OWN} in a separate environment, "
             f"or run: pip install '{self.package}{self.wanted}'"

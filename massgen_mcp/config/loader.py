@@ -22,6 +22,7 @@ from massgen_mcp.config.normalize import Shaped, shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.nearest import nearest
 
 EXAMPLE_PREFIX = "@examples/"
@@ -219,7 +220,7 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     without = _without_key(config, environ)
     lacking: dict[str, list[str]] = {}
     for agent, names in without:
-        lacking.setdefault(f"{' or '.join(names)}{members.or_else(agent.backend)}", []).append(f"'{agent.id}'")
+        lacking.setdefault(f"{join_names(names, 'or')}{members.or_else(agent.backend)}", []).append(f"'{agent.id}'")
     if lacking:
         listed = [
             f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from massgen_mcp.coordination.count import Count, drawn, possible_camps
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import chosen
-from massgen_mcp.events.coordination import StageOpened, WinnerChosen
+from massgen_mcp.events.coordination import AgentDropped, StageOpened, WinnerChosen
 from massgen_mcp.events.parts import BY_VOTES, DECIDED_WITHOUT_VOTES, Camp, Outcome
 
-NextStep = StageOpened | WinnerChosen | None
+NextStep = StageOpened | WinnerChosen | AgentDropped | None
 """What is due; None: nothing yet."""
+REPEATED_OWN = "asked to vote, it wrote its own answer once more, and no agent chose between the answers"
 
 
 def decision(state: Coordination) -> NextStep:
@@ -30,14 +31,28 @@ def decision(state: Coordination) -> NextStep:
     if state.run_off is not None:
         awaited = any(agent in live and state.seats[agent].run_off_vote is None for agent in state.run_off.agents)
         return None if awaited else _run_off_decided(state, state.run_off)
+    return _decide_by_votes(state)
+
+
+def _decide_by_votes(state: Coordination) -> NextStep:
+    """Return what follows from the standing votes; nothing, as long as one is awaited that could change it."""
+    live = state.live
     voters = live if state.stage is None else state.stage.agents
     undecided = [agent for agent in live if state.seats[agent].vote is None and agent in voters]
     if not undecided and not state.choices:
         return best_so_far(state)  # whoever could vote has fallen out, and who is left comes too late
     awaited = [agent for agent in undecided if agent in state.answered or not _is_left_behind(state)]
+    if repeaters := _list_repeaters(state):
+        return None if awaited else AgentDropped(agent=repeaters[0], reason="no_action", message=REPEATED_OWN)
     if awaited and not _early(state, undecided):
         return None
     return _decided(state, state.count)
+
+
+def _list_repeaters(state: Coordination) -> list[str]:
+    """Return the agents that voted, if each of them only repeated its own answer: their team cannot vote."""
+    voters = {agent: seat for agent, seat in state.seats.items() if seat.vote is not None}
+    return [*voters] if all(seat.repeated for seat in voters.values()) else []
 
 
 def _is_left_behind(state: Coordination) -> bool:
@@ -128,19 +143,21 @@ def _judge_tie(state: Coordination, leaders: Sequence[str]) -> WinnerChosen | St
 
 def _find_judge(state: Coordination, leaders: Sequence[str], pair: tuple[str, str]) -> tuple[str, bool] | None:
     """Return the agent that judges between two tied answers, and whether its fallback does. An agent outside the tie
-    comes first; then an agent, then a fallback, of a vendor that neither of the two answers comes from.
+    comes first; then an agent of a vendor that neither of the two answers comes from; then a fallback that favours
+    neither: of another vendor, or of one that both answers come from.
     """
     able = [agent for agent in state.live if agent in state.answered]
     tied = _list_authors(state, leaders)
     if outside := [agent for agent in able if agent not in tied]:
         return outside[0], False
     authors = _list_authors(state, pair)
-    involved = {state.rules.vendor(agent) for agent in authors} | {""}
+    one, other = ({state.rules.vendor(agent) for agent in _list_authors(state, [label])} for label in pair)
     for agent in able:
-        if agent not in authors and state.rules.vendor(agent) not in involved:
+        if agent not in authors and state.rules.vendor(agent) not in one | other | {""}:
             return agent, False
+    partial = (one ^ other) | {""}
     for agent in able:
-        if state.rules.fallback_vendors.get(agent, "") not in involved and not state.seats[agent].is_replaced:
+        if state.rules.fallback_vendors.get(agent, "") not in partial and not state.seats[agent].is_replaced:
             return agent, True
     return None
 

@@ -143,6 +143,8 @@ class Seat:
     """What its standing vote says of sameness, as in `VoteCast`."""
     constrained: bool = False
     """Whether its standing vote is one, as in `VoteCast`."""
+    repeated: bool = False
+    """Whether its standing vote repeats its own answer, as in `VoteCast`."""
     run_off_vote: str | None = None
     tests: tuple[WrittenTest, ...] | None = None
     """Those that it wrote in a stage of tests; None: it has not submitted any."""
@@ -479,7 +481,11 @@ class Coordination:
                 return self._with_seat(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
             case VoteCast():
                 seat = replace(
-                    self.seats[event.agent], vote=event.label, same_as=event.same_as, constrained=event.constrained
+                    self.seats[event.agent],
+                    vote=event.label,
+                    same_as=event.same_as,
+                    constrained=event.constrained,
+                    repeated=event.repeated,
                 )
                 return self._with_seat(event.agent, seat)
             case StageOpened():

@@ -65,6 +65,9 @@ class VoteCast(Event):
     constrained: bool = False
     """The voter's model takes no tools: its server may have held it to a choice, and `same_as` is found by the words of
     the answers. Such votes alone are no consensus, unless all answers say the same."""
+    repeated: bool = False
+    """The voter's model wrote its own answer once more, word for word, when it was asked to choose. Where all standing
+    votes are such, no agent has chosen: the voters are dropped, and answers that agree decide."""
 
 
 class WinnerChosen(Event):
@@ -127,7 +130,7 @@ class StageOpened(Event):
     """So many agents may be asked for an answer after these."""
     by_fallback: bool = False
     """The model of the agent's fallback does it, because the model of no other agent is from a vendor that neither of
-    the two answers comes from.
+    the two answers comes from. The fallback's vendor is that of both or of neither.
     """
     elected: WinnerChosen | None = None
     """In a challenge (`refute`, `settle`, `revise`): the winner, as far as it stands."""

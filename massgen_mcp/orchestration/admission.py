@@ -12,6 +12,7 @@ from massgen_mcp.events.agent_work import CallPurpose, ModelCallWaiting
 from massgen_mcp.events.run import BudgetReached, InputRequired
 from massgen_mcp.money.budget import add_amounts, format_bound_note
 from massgen_mcp.money.reservations import CallEstimate, Reservation
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
 
@@ -102,14 +103,14 @@ def _question(live_run: LiveRun, estimate: CallEstimate) -> str:
     enough = [] if usd is None else [f"max_usd {usd:g}"]
     enough += [] if tokens is None else [f"max_tokens {tokens:,.0f}"]
     enough += [] if calls is None else [f"max_calls {calls:,.0f}"]
-    hint = f" ({' and '.join(enough)} would do for short replies)" if enough else ""
+    hint = f" ({join_names(enough)} would do for short replies)" if enough else ""
     spent = [
         f"${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd)",
         f"{budget.used_tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens)",
     ]
     if estimate.least.calls:
         spent.append(f"{budget.spent.unpriced_calls:,} of {budget.max_calls:,.0f} calls without a price (max_calls)")
-    return f"the next call does not fit into the budget{hint}: {' and '.join(spent)} are spent"
+    return f"the next call does not fit into the budget{hint}: {join_names(spent)} are spent"
 
 
 def describe_bounds(member: Member) -> str:

@@ -412,7 +412,7 @@ class Round:
                 )
         own = find_repeated(self._live_run.coordination, self._ballot, text)
         if reply.tools_as_text and self._form.votes and own in self._choices:
-            return self._vote(reply, None, VoteArguments(agent_id=str(own)), "vote_line")
+            return self._vote(reply, None, VoteArguments(agent_id=str(own)), "vote_line", repeated=True)
         no_tools = takes_none and not works_on_files(self._member, self._attempt)
         only_answers = not self._ballot.entries and (no_tools or not self._member.offered)
         if text and may_answer and (self._reminded or only_answers):
@@ -474,7 +474,16 @@ class Round:
             case _:
                 assert_never(action)
 
-    def _vote(self, reply: ModelReplied, call: ToolCall | None, action: VoteArguments, form: ActionForm) -> bool:
+    def _vote(
+        self,
+        reply: ModelReplied,
+        call: ToolCall | None,
+        action: VoteArguments,
+        form: ActionForm,
+        *,
+        repeated: bool = False,
+    ) -> bool:
+        """Put a vote to the rules. True if it was accepted. `repeated`: the reply is the agent's own answer."""
         state = self._live_run.coordination
         chosen = resolve_choice(action.agent_id, self._ballot_names)
         reason = action.reason
@@ -488,7 +497,7 @@ class Round:
         vote = self._view.vote(chosen, reason, same_as)
         if isinstance(vote, Violation):
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
-        self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained}))
+        self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained, "repeated": repeated}))
         return True
 
     def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:

@@ -14,6 +14,7 @@ from massgen_mcp.backends.base import VOTE, WORKFLOW_TOOLS, JsonObject, JsonValu
 from massgen_mcp.coordination.guidance import Ballot, Violation, ViolationCode
 from massgen_mcp.events.parts import ChecksPolicy
 from massgen_mcp.markers import marked
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.request.question import EarlierTurn
 
 FIRST_ANSWER = """\
@@ -534,7 +535,7 @@ def write_block(*, others: bool, reasons: bool, tied: Sequence[str] = ()) -> str
     the names of the answers between which nothing decides.
     """
     if tied:
-        return WRITE_TIE.format(names=" and ".join(f"`{name}`" for name in tied))
+        return WRITE_TIE.format(names=join_names(f"`{name}`" for name in tied))
     steps = [
         *(["add what others got right"] if others else []),
         *(["consider the reasons given with the votes"] if reasons else []),
@@ -547,7 +548,7 @@ def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: 
     """The reminder to act, after a reply without an action. `voting_for`: the names on the ballot, if there is one;
     `own`: the user's words for it.
     """
-    reminder = own or ENFORCE.format(names=" and ".join(f"`{name}`" for name in tools))
+    reminder = own or ENFORCE.format(names=join_names(f"`{name}`" for name in tools))
     if not voting_for and not may_answer:
         return reminder
     otherwise = TEXT_IS_ANSWER

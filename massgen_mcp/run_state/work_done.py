@@ -22,6 +22,7 @@ from massgen_mcp.events.parts import (
     ShortenedText,
 )
 from massgen_mcp.events.run import RunCompleted, RunFailed
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.facts import RunFacts
 
 Weakness = Literal[
@@ -279,7 +280,7 @@ def _explain_undecided(run: RunFacts) -> str:
         return ""
     names = [run.agents[run.coordination.author(label)].info.id for label in tied]
     commands = [f"`massgen apply {run.run_id} --agent {name}`" for name in names]
-    return f"the votes are tied between {' and '.join(names)}; choose a patch: {' or '.join(commands)}"
+    return f"the votes are tied between {join_names(names)}; choose a patch: {join_names(commands, 'or')}"
 
 
 def _is_contradicted_by_tests(run: RunFacts) -> bool:

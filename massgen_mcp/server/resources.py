@@ -14,6 +14,7 @@ from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent
 from pydantic import Field
 
 from massgen_mcp.config.examples import Example, example_path, list_examples
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import RunRow
 from massgen_mcp.runs.service import RunService
@@ -189,7 +190,7 @@ def artifact(view: RunView, path: str) -> str | bytes:
         if not parts:
             return _listing_text(view, *(_entries(root, name) for name in ROOTS))
         if parts[0] not in ROOTS:
-            raise PathMissing(f"{shown(path)}: artifact not found; artifacts are under {' and '.join(ROOTS)}")
+            raise PathMissing(f"{shown(path)}: artifact not found; artifacts are under {join_names(ROOTS)}")
         if root.stat("/".join(parts)).kind == "directory":
             return _listing_text(view, root.list_dir("/".join(parts), LISTED))
         data = root.read_bytes("/".join(parts), MAX_BYTES)

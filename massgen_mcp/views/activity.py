@@ -19,6 +19,7 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
 )
 from massgen_mcp.events.record import LogRecord, outside_calls
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -199,4 +200,4 @@ def _names_text(names: Iterable[str]) -> str:
     shown = list(names)
     if len(shown) > 3:
         return f"{', '.join(shown[:2])} and {len(shown) - 2} more"
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    return join_names(shown)

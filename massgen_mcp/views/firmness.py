@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from massgen_mcp.events.parts import TextKind
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import PartlyRead, Weakness, WorkDone
 from massgen_mcp.views.names import name_answer
@@ -90,7 +91,7 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
 def _describe_missing(run: RunState, work: WorkDone, weakness: Literal["cut_short", "left_out"]) -> str:
     if weakness == "cut_short":
         return f"The run was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
-    names = " and ".join(name_of(run, agent) for agent in run.left_out)
+    names = join_names(name_of(run, agent) for agent in run.left_out)
     return f"The run was decided without {names}: no first answer came in time."
 
 
@@ -98,9 +99,9 @@ def _describe_tie(run: RunState, work: WorkDone) -> str:
     if run.winner is not None and run.winner.judge is not None:
         stages = [stage for stage in run.coordination.stages if stage.because == "still_tied"]
         judges = dict.fromkeys(name_of(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
-        named = " and ".join(judges or [name_of(run, run.winner.judge)])
+        named = join_names(judges or [name_of(run, run.winner.judge)])
         return f"The votes were tied, so {named} compared the answers, in both orders."
-    names = " and ".join(name_answer(run, label) for label in work.tied)
+    names = join_names(name_answer(run, label) for label in work.tied)
     return f"The votes are tied between {names}, and massgen found no way to decide."
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, assert_never
 
 from massgen_mcp.events.parts import Outcome
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import Weakness
 from massgen_mcp.views.plain_text import counted, preview, unmarked
@@ -100,6 +101,8 @@ def _describe_evidence(run: RunState, outcome: Literal["checked", "tested", "sam
 
 def _describe_votes(run: RunState) -> str:
     work = run.work_done
+    if run.winner is not None and run.winner.agreeing:
+        return f"{_share(len(run.winner.agreeing), len(run.coordination.asked))} gave the same answer"
     if not work.voted:
         return ""
     return f"{_share(work.agree, work.voted)} {_conjugate('agree', work.agree)}"
@@ -179,4 +182,4 @@ def _join_names(run: RunState, agents: Sequence[str]) -> str:
     names = [name_of(run, agent) for agent in agents]
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} more"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return join_names(names)

@@ -69,6 +69,7 @@ from massgen_mcp.events.run import (
     SetupFinished,
     TimeReturned,
 )
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.views.spent import dollars
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -245,7 +246,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
         case VoteCast():
             again = " in the run-off" if event.run_off else ""
-            same = f", the same as {' and '.join(event.same_as)}" if event.same_as else ""
+            same = f", the same as {join_names(event.same_as)}" if event.same_as else ""
             text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
         case FirstAnswersClosed():
@@ -346,7 +347,7 @@ _DOES: Mapping[StageKind, str] = {
 
 
 def _stage_words(event: StageOpened) -> str:
-    agents, answers = ", ".join(event.agents), " or ".join(event.subjects)
+    agents, answers = ", ".join(event.agents), join_names(event.subjects, "or")
     known = f" ({event.lead} against {event.rival})" if event.lead else ""
     match event.kind:
         case "answer":

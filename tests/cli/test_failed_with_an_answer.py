@@ -89,13 +89,14 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
     assert status["results"]["final_answer_preview"] == "ada says so."
 
 
-async def read_only_result(home: TempHome) -> dict[str, Any]:
+async def read_only_result(home: TempHome, state: str = "completed") -> dict[str, Any]:
     """The result of the only run."""
     async with home.client() as client:
-        (row,) = (await call(client, "list_runs", state="completed"))["runs"]
+        (row,) = (await call(client, "list_runs", state=state))["runs"]
         return await call(client, "get_result", run_id=row["run_id"])
 
 
+@pytest.mark.parametrize("repeats", [False, True], ids=["dropped", "repeating its answer"])
 @pytest.mark.parametrize(
     ("texts", "answer"),
     [
@@ -110,11 +111,14 @@ def test_a_team_that_cannot_vote_and_agrees_completes_with_a_weak_result(
     capsys: pytest.CaptureFixture[str],
     texts: tuple[str, ...],
     answer: str,
+    *,
+    repeats: bool,
 ) -> None:
     monkeypatch.setattr(os, "environ", home.environ)
     monkeypatch.chdir(home.work)
     team = [
-        agent(name, {"answer": text}, {"fail": "auth"}) for name, text in zip(("ada", "bo", "cyd"), texts, strict=True)
+        agent(name, *[{"answer": text}] * 9) if repeats else agent(name, {"answer": text}, {"fail": "auth"})
+        for name, text in zip(("ada", "bo", "cyd"), texts, strict=True)
     ]
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--config", home.config("team", *team), "What is it?"])
@@ -127,6 +131,25 @@ def test_a_team_that_cannot_vote_and_agrees_completes_with_a_weak_result(
     assert (result["answer"], result["decided_by"]) == (answer, ["agreement"])
     assert result["note"].startswith("No agent could vote; ")
     assert Path(result["paths"]["final_answer"]).read_text() == answer
+
+
+def test_a_team_that_only_repeats_answers_that_differ_fails_with_the_best_one(
+    home: TempHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "environ", home.environ)
+    monkeypatch.chdir(home.work)
+    team = [agent(name, *[{"answer": text}] * 9) for name, text in (("ada", "Ice."), ("bo", "Cold."), ("cyd", "Fire."))]
+    with pytest.raises(SystemExit) as end:
+        main(["--automation", "--config", home.config("team", *team), "What is it?"])
+    lines = capsys.readouterr().out.splitlines()
+    monkeypatch.undo()
+    assert end.value.code == 2
+    assert "OUTCOME: best_so_far, 0 of 3 voted; weak: nobody_left" in lines
+    cause = "asked to vote, it wrote its own answer once more, and no agent chose between the answers"
+    assert lines[-1].startswith(f"FAILED: no_answer: no agent is left to vote: ada, bo, cyd: {cause}")
+    result = anyio.run(read_only_result, home, "failed")
+    assert (result["answer"], result["outcome"]) == ("Ice.", "best_so_far")
+    assert Path(result["paths"]["final_answer"]).read_text() == "Ice."
 
 
 def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(

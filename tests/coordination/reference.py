@@ -40,6 +40,8 @@ class CastVote:
     voter: int
     choice: Label
     same_as: frozenset[Label] | None
+    repeats: bool = False
+    """Its voter only wrote its own answer once more."""
 
     @property
     def group(self) -> frozenset[Label] | None:
@@ -53,6 +55,13 @@ class Won:
 
     label: Label
     outcome: str
+
+
+@dataclass(frozen=True)
+class FallsOut:
+    """An agent that could not vote, in a team of which no agent could."""
+
+    agent: int
 
 
 @dataclass(frozen=True)
@@ -208,8 +217,10 @@ class Reference:
         self.stages.clear()
         self.run_off_votes.clear()
 
-    def vote(self, agent: int, choice: Label, same_as: Iterable[Label] | None) -> bool:
-        """A vote on the ballot that the agent was shown; on an outdated one it is refused."""
+    def vote(self, agent: int, choice: Label, same_as: Iterable[Label] | None, *, repeats: bool = False) -> bool:
+        """A vote on the ballot that the agent was shown; on an outdated one it is refused. `repeats`: the agent wrote
+        its own answer once more.
+        """
         if self.stages and self.stages[-1].asked == "tests":
             return False
         ballot = self.shown.get(agent, frozenset())
@@ -220,7 +231,7 @@ class Reference:
             return True
         same = None if same_as is None else frozenset(same_as) & ballot - {choice}
         in_run_off = bool(self.stages) and self.stages[-1].asked == "run-off"
-        (self.run_off_votes if in_run_off else self.votes).append(CastVote(agent, choice, same))
+        (self.run_off_votes if in_run_off else self.votes).append(CastVote(agent, choice, same, repeats))
         return True
 
     def write_tests(self, agent: int, tests: list[OneTest]) -> bool:
@@ -238,7 +249,7 @@ class Reference:
 
     # what is due
 
-    def due(self) -> Won | Stage | None:
+    def due(self) -> Won | Stage | FallsOut | None:
         """What comes next without anybody's doing."""
         if self.won or not self.answers:
             return None
@@ -257,12 +268,14 @@ class Reference:
             return self._after_tests(self.stages[-1])
         return self._after_answers() if self.settings.by_tests else self._after_votes(self.live)
 
-    def _after_votes(self, voters: list[int]) -> Won | Stage | None:
+    def _after_votes(self, voters: list[int]) -> Won | Stage | FallsOut | None:
         missing = [agent for agent in voters if not self.has_voted(agent)]
         if not missing and not self.votes:
             return self._cut_short()
         left_out = self.first_answers_closed and self.votes
         awaited = [agent for agent in missing if self.written_by(agent) or not left_out]
+        if self.votes and all(vote.repeats for vote in self.votes):
+            return None if awaited else FallsOut(min(vote.voter for vote in self.votes))
         if awaited and not self._early(missing):
             return None
         camps = self.top_camps()

@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import comb, factorial
 from typing import Literal
 
-from tests.coordination.reference import Label, Reference, Settings, Stage, Won, name
+from tests.coordination.reference import FallsOut, Label, Reference, Settings, Stage, Won, name
 
 FIRST = {"low": 2, "auto": 3}
 Runs = dict[tuple[str, str, str], tuple[str, int, bool]]
@@ -69,7 +69,7 @@ class Script:
     expected: str
 
 
-Next = Won | Opened | Drawn
+Next = Won | Opened | Drawn | FallsOut
 
 
 @dataclass
@@ -418,14 +418,19 @@ class Ways(Reference):
         return [Opened(due.asked, due.about, due.agents) if isinstance(due, Stage) else due] if due else []
 
     def judge_of(self, pair: tuple[Label, Label], tied: Iterable[Label]) -> int | None:
-        """Else an agent, and else a fallback, of a vendor that neither of the two answers comes from."""
+        """Else an agent of a vendor that neither answer comes from, else a fallback of a vendor that both come from,
+        or neither.
+        """
         outside = super().judge_of(pair, tied)
         if outside is not None:
             return outside
         authors = self.authors_of(pair)
-        known = {self.plan.vendors[agent] for agent in authors}
-        others = [agent for agent in self.able if agent not in authors and self.plan.vendors[agent] not in known]
-        spare = [agent for agent in self.able if self.plan.fallbacks[agent] not in {*known, ""}]
+        known = [{self.plan.vendors[agent] for agent in self.authors_of([label])} for label in pair]
+        others = [
+            agent for agent in self.able if agent not in authors and self.plan.vendors[agent] not in set().union(*known)
+        ]
+        favours = {vendor for vendor in self.plan.fallbacks if sum(vendor in side for side in known) == 1}
+        spare = [agent for agent in self.able if self.plan.fallbacks[agent] not in {*favours, ""}]
         return next(iter((*others, *spare)), None)
 
     def vote_on(self, about: tuple[Label, ...]) -> list[Next]:

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.agent_view import AgentView
+from massgen_mcp.coordination.deciding import REPEATED_OWN
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
@@ -17,6 +18,7 @@ from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import (
+    AgentDropped,
     AnswerSubmitted,
     CheckFinished,
     FilesChecked,
@@ -26,7 +28,7 @@ from massgen_mcp.events.coordination import (
     WinnerChosen,
     WrittenTestsSubmitted,
 )
-from massgen_mcp.events.parts import Changes, Claim, Decide, WrittenTest
+from massgen_mcp.events.parts import Changes, Claim, Decide, Event, WrittenTest
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, BudgetReached, FinishRequested
 from tests.coordination.reference import write_text
@@ -57,6 +59,8 @@ class Play(Staged):
         """How often a script prints what is expected."""
         self.slow = draw.choice((None, None, agents[0]))
         """The agent whose first answer takes as long as many actions of the others."""
+        self.repeating = draw.choice((0.0, 0.0, 0.3, 1.0))
+        """How often an agent that is to vote only writes its own answer once more."""
         self.rules = Rules(
             max_answers=draw.randint(1, 3),
             seed=str(self.seed),
@@ -69,7 +73,7 @@ class Play(Staged):
             write_check=draw.random() < 0.3,
             can_run=draw.random() < 0.8,
             vendors=dict(zip(agents, vendors, strict=False)),
-            fallback_vendors=draw.choice(({}, dict.fromkeys(agents[:2], "z"))),
+            fallback_vendors=draw.choice(({}, dict.fromkeys(agents[:2], "z"), dict.fromkeys(agents[:2], "x"))),
         )
         self.state = Coordination.begin(agents, self.rules)
         self.happen(BaseTaken(tree="tree 0"))
@@ -149,6 +153,8 @@ class Play(Staged):
 
     def _done(self, agent: str, duty: Work) -> AnyEvent | Violation:
         draw, names = self.random, [entry.name for entry in duty.ballot.entries]
+        able = self.state.votable(duty.ballot).entries
+        own = [entry.name for entry in able if self.state.author(entry.label) == agent]
         match duty.kind:
             case "confirm":
                 return AgentView(self.state, agent).submit_outputs(draw.choice((["x"], ["x"], ["y"], [])))
@@ -165,6 +171,9 @@ class Play(Staged):
                 return AgentView(self.state, agent).answer(f"written {len(self.events)}", claims)
             case _ if not names or (draw.random() < 0.2 and AgentView(self.state, agent).may_answer()):
                 return self._answered(agent)
+            case _ if own and draw.random() < self.repeating:
+                done = AgentView(self.state, agent).vote(own[0], "no reason")
+                return done.model_copy(update={"repeated": True}) if isinstance(done, VoteCast) else done
             case _:
                 same = draw.choice(([], names, draw.sample(names, 1)))
                 return AgentView(self.state, agent).vote(draw.choice(names), "because", same)
@@ -177,6 +186,12 @@ class Play(Staged):
             if isinstance(done, Violation)
             else done.model_copy(update={"changes": Changes(tree=f"tree {content}")})
         )
+
+
+def is_due(event: Event | AnyEvent) -> bool:
+    """Check whether an event follows from the rules, and from no agent's doing."""
+    unable = isinstance(event, AgentDropped) and event.message == REPEATED_OWN
+    return unable or isinstance(event, StageOpened | WinnerChosen)
 
 
 def check(play: Play) -> None:
@@ -199,7 +214,7 @@ def check(play: Play) -> None:
                 acted.add((len(state.stages), event.agent))
         state = state.after(again)
         following = play.events[place + 1] if place + 1 < len(play.events) else None
-        recorded = following if isinstance(following, StageOpened | WinnerChosen) else None
+        recorded = following if following is not None and is_due(following) else None
         assert next_step(state) == recorded, f"after event {place}, {event}"
         assert recorded or not state.finish_requested or not state.answered or state.winner, (
             "who finishes waits for nothing"
@@ -229,11 +244,13 @@ def opened(state: Coordination, stage: StageOpened) -> None:
     if stage.because == "still_tied":
         authors, rules = {state.author(one) for one in stage.subjects}, state.rules
         assert bool(authors & {*stage.agents}) <= stage.by_fallback
-        vendors = rules.fallback_vendors if stage.by_fallback else rules.vendors
-        outside = not {
-            state.author(one) for camp in state.camps for one in camp.answers if {*camp.answers} & {*stage.subjects}
-        } & {*stage.agents}
-        assert (outside and not stage.by_fallback) or vendors[stage.agents[0]] not in {*map(rules.vendor, authors)}
+        camps = [camp.answers for label in stage.subjects for camp in state.camps if label in camp.answers]
+        sides = [{rules.vendor(state.author(one)) for one in camp} for camp in camps]
+        outside = not {state.author(one) for camp in camps for one in camp} & {*stage.agents}
+        if stage.by_fallback:
+            assert sum(rules.fallback_vendors[stage.agents[0]] in side for side in sides) != 1
+        else:
+            assert outside or not any(rules.vendor(stage.agents[0]) in side for side in sides)
     elif stage.kind == "compare":
         assert stage.agents == (judge,)
         assert all(state.rules.vendor(state.author(one)) != state.rules.vendor(judge or "") for one in stage.subjects)

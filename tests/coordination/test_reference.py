@@ -12,12 +12,14 @@ from random import Random
 import pytest
 
 from massgen_mcp.coordination.agent_view import AgentView
+from massgen_mcp.coordination.deciding import NextStep
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.coordination.testing import due_runs
 from massgen_mcp.events.agent_work import RoundStarted
 from massgen_mcp.events.coordination import (
+    AgentDropped,
     AnswerSubmitted,
     CheckFinished,
     FilesChecked,
@@ -27,7 +29,8 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.parts import Changes, CheckOutcome, Event, WrittenTest
 from massgen_mcp.events.run import BudgetReached, FinishRequested
-from tests.coordination.reference import Label, OneTest, Reference, Settings, Stage, Won, name, write_text
+from tests.coordination.reference import FallsOut, Label, OneTest, Reference, Settings, Stage, Won, name, write_text
+from tests.coordination.test_every_procedure import is_due
 
 SHORT = 1_000
 MOST = 2_000
@@ -81,6 +84,8 @@ class History:
         """How often an agent falls out, or the run is cut short, at each action."""
         self.slow = random.choice((None, None, size - 1))
         """The agent whose first answer takes as long as many actions of the others."""
+        self.repeating = random.choice((0.0, 0.0, 0.3, 1.0))
+        """How often an agent that votes only writes its own answer once more."""
 
     # -- both sides say the same ------------------------------------------------------------------------------------
 
@@ -109,10 +114,14 @@ class History:
             if due is None or expected is None:
                 break
             self.told.append(repr(expected))
-            if isinstance(expected, Won):
-                self.reference.won = expected
-            else:
-                self.reference.stages.append(expected)
+            match expected:
+                case Won():
+                    self.reference.won = expected
+                case Stage():
+                    self.reference.stages.append(expected)
+                case FallsOut():
+                    self.in_round.discard(expected.agent)
+                    self.reference.drop(expected.agent)
             self._record(due)
         self.compare()
 
@@ -125,14 +134,16 @@ class History:
         state = Coordination.begin(tuple(self.names), self.state.rules)
         for event, following in zip(self.events, [*self.events[1:], None], strict=True):
             state = state.after(type(event).model_validate_json(event.model_dump_json()))  # type: ignore[arg-type]
-            recorded = following if isinstance(following, StageOpened | WinnerChosen) else None
+            recorded = following if following is not None and is_due(following) else None
             assert next_step(state) == recorded, self.said(f"a journal that ends with {event}")
         assert state == self.state, self.said("the state differs")
 
-    def as_reference(self, due: StageOpened | WinnerChosen | None) -> Stage | Won | None:
+    def as_reference(self, due: NextStep) -> Stage | Won | FallsOut | None:
         match due:
             case None:
                 return None
+            case AgentDropped():
+                return FallsOut(self.names.index(due.agent))
             case WinnerChosen():
                 assert self.names[label_of(due.label)[0]] == due.agent
                 return Won(label_of(due.label), due.outcome)
@@ -256,17 +267,20 @@ class History:
             assert isinstance(AgentView(self.state, agent).vote("agent1", "because"), Violation)
             return
         choice = self.random.choice(entries)
+        own = [one for one in entries if label_of(one.label)[0] == place and one.label not in self.state.excluded]
+        repeats = bool(own) and self.random.random() < self.repeating
+        choice = own[0] if repeats else choice
         same = None if self.random.random() < 0.2 else [one for one in entries if self.random.random() < 0.4]
         verdict = AgentView(self.state, agent).vote(
             choice.name, "because", None if same is None else [one.name for one in same]
         )
         named = None if same is None else [label_of(one.label) for one in same]
-        self.told.append(f"{agent} votes for {choice.label}, same as {named}")
-        accepted = self.reference.vote(place, label_of(choice.label), named)
+        self.told.append(f"{agent} votes for {choice.label}, same as {named}{', by its own words' * repeats}")
+        accepted = self.reference.vote(place, label_of(choice.label), named, repeats=repeats)
         assert accepted == (not isinstance(verdict, Violation)), self.said(f"{verdict}")
         if not isinstance(verdict, Violation):
             self.in_round.discard(place)
-            self.happen(verdict)
+            self.happen(verdict.model_copy(update={"repeated": repeats}))
 
     def _write_tests(self, place: int) -> None:
         agent = self.names[place]

@@ -21,9 +21,9 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.events.run import AttemptStarted, BaseTaken, BudgetRaised, BudgetReached, FinishRequested
-from tests.coordination.reference import CastVote, OneTest, Stage, Won
+from tests.coordination.reference import CastVote, FallsOut, OneTest, Stage, Won
 from tests.coordination.reference_ways import Next, Opened, Plan, Script, Ways
-from tests.coordination.test_every_procedure import Play
+from tests.coordination.test_every_procedure import Play, is_due
 from tests.coordination.test_reference import label_of
 
 SHORT = 1_000
@@ -103,9 +103,12 @@ class Listener:
                 pass
         self._tests()
 
-    def step(self, event: StageOpened | WinnerChosen) -> Won | Opened:
+    def step(self, event: AnyEvent) -> Won | Opened | FallsOut:
         if isinstance(event, WinnerChosen):
             return Won(label_of(event.label), event.outcome)
+        if isinstance(event, AgentDropped):
+            return FallsOut(self.places[event.agent])
+        assert isinstance(event, StageOpened)
         named = {"test": "tests", "compare": "judge"}.get(event.kind, event.kind)
         asked = {"tied": "run-off", "still_tied": "tie", "compare": "compare"}.get(event.because, named)
         about = tuple(map(label_of, event.subjects))
@@ -144,7 +147,7 @@ class Listener:
             return
         same = None if event.same_as is None else frozenset(map(label_of, event.same_as))
         votes = ways.run_off_votes if event.run_off else ways.votes
-        votes.append(CastVote(self.places[event.agent], label, same))
+        votes.append(CastVote(self.places[event.agent], label, same, event.repeated))
 
     def _checked(self, event: FilesChecked) -> None:
         found = {one.command: "flaky" if one.flaky else one.result.replace("_", " ") for one in event.outcomes}
@@ -174,13 +177,23 @@ class Listener:
         return None if result == "not_run" else (result == "passed", (result == "passed") != differs)
 
 
-def holds(step: Won | Opened | None, allowed: list[Next]) -> bool:
+def holds(step: Won | Opened | FallsOut | None, allowed: list[Next]) -> bool:
     if step is None or not allowed:
         return step is None and not allowed
     return any(
-        one == step if isinstance(one, Won | Opened) else isinstance(step, Opened) and one.holds(step)
+        one == step if isinstance(one, Won | Opened | FallsOut) else isinstance(step, Opened) and one.holds(step)
         for one in allowed
     )
+
+
+def name_step(step: Won | Opened | FallsOut) -> str:
+    match step:
+        case Won():
+            return step.outcome
+        case Opened():
+            return f"stage: {step.asked}"
+        case FallsOut():
+            return "an agent that could not vote falls out"
 
 
 def play(seeds: range) -> Counter[str]:
@@ -192,12 +205,12 @@ def play(seeds: range) -> Counter[str]:
         for place, event in enumerate(one.events):
             listener.hear(event)
             following = one.events[place + 1] if place + 1 < len(one.events) else None
-            step = listener.step(following) if isinstance(following, StageOpened | WinnerChosen) else None
+            step = listener.step(following) if following is not None and is_due(following) else None
             allowed = listener.ways.allowed() if listener.begun else []
             told = "\n".join(str(event) for event in one.events[: place + 1])
             assert holds(step, allowed), f"seed {seed}: recorded is {step}, and allowed {allowed}\n{one.rules}\n{told}"
             if step is not None:
-                found[step.outcome if isinstance(step, Won) else f"stage: {step.asked}"] += 1
+                found[name_step(step)] += 1
     return found
 
 

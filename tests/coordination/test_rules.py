@@ -1,5 +1,6 @@
 """The rules of coordination, one sentence each. Nothing here needs a model, a file or a clock."""
 
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -11,7 +12,14 @@ from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
 from massgen_mcp.coordination.procedures import next_step
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
-from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, StageOpened, VoteCast, WinnerChosen
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerSubmitted,
+    FirstAnswersClosed,
+    StageOpened,
+    VoteCast,
+    WinnerChosen,
+)
 from massgen_mcp.events.parts import Camp, ChangedFile, Changes, Event
 from massgen_mcp.events.run import AttemptStarted, BudgetRaised, BudgetReached, FinishRequested
 
@@ -449,6 +457,36 @@ def test_when_everybody_fell_out_no_answer_has_won() -> None:
     assert best.agent == "agent_a"
 
 
+def repeat_own(state: Coordination, voter: str) -> Coordination:
+    """The voter only wrote its own answer once more."""
+    state = show(state, voter)
+    event = AgentView(state, voter).vote(name_for(state, voter, voter), "no reason was given")
+    assert isinstance(event, VoteCast)
+    return state.after(event.model_copy(update={"repeated": True}))
+
+
+def test_agents_that_only_repeat_their_own_answers_are_no_voters_and_answers_that_agree_decide() -> None:
+    state = begin()
+    for agent, text in zip(TRIO, ("It is 42.", "42", "It is warm there."), strict=True):
+        state = answer(show(state, agent), agent, text)
+    for agent in TRIO:
+        assert next_step(state) is None, "another one may still choose"
+        state = repeat_own(state, agent)
+    for agent in TRIO:
+        due = next_step(state)
+        assert isinstance(due, AgentDropped)
+        assert (due.agent, due.reason) == (agent, "no_action")
+        state = state.after(due)
+    winner = decided(state)
+    assert (winner.label, winner.outcome, winner.agreeing) == ("agent1.1", "best_so_far", ("agent1.1", "agent2.1"))
+
+
+def test_an_agent_that_repeats_its_own_answer_has_voted_for_it_beside_one_that_chooses() -> None:
+    state = repeat_own(repeat_own(all_answered(), "agent_a"), "agent_b")
+    winner = decided(vote(state, "agent_c", "agent_b"))
+    assert (winner.label, winner.outcome) == ("agent2.1", "majority")
+
+
 def test_where_the_budget_is_reached_the_best_answer_wins_though_nobody_can_vote() -> None:
     state = fallen_out(all_answered(("agent_a", "agent_b")).after(BudgetReached(agent="agent_a", message="")))
     assert (decided(state).agent, decided(state).outcome) == ("agent_a", "best_so_far")
@@ -562,6 +600,44 @@ def test_what_is_tied_after_the_run_off_is_judged_in_both_orders_by_an_agent_out
 def test_where_the_judge_of_a_tie_goes_by_the_order_nothing_decides() -> None:
     winner = decided(still_tied("agent_a", "agent_b"))
     assert (winner.outcome, winner.judge, winner.drawn) == ("tie_broken", None, ("agent1.1", "agent2.1"))
+
+
+@pytest.mark.parametrize(
+    ("vendors", "fallbacks", "judge"),
+    [
+        ("xx", ".x", ("agent_b", True)),
+        ("xx", "y.", ("agent_a", True)),
+        ("xy", "xy", None),
+        ("xy", ".z", ("agent_b", True)),
+        ("xx", "..", None),
+        ("..", "..", None),
+    ],
+    ids=[
+        "of the vendor of both",
+        "of another vendor than both",
+        "each of one's vendor",
+        "of a third vendor",
+        "no fallback",
+        "vendors unknown",
+    ],
+)
+def test_a_fallback_judges_a_tie_of_all_agents_unless_it_is_of_the_vendor_of_one_side(
+    vendors: str, fallbacks: str, judge: tuple[str, bool] | None
+) -> None:
+    agents, known = TRIO[:2], [{".": ""}.get(one, one) for one in vendors]
+    state = all_answered(agents)
+    spare = {agent: one for agent, one in zip(agents, fallbacks, strict=True) if one != "."}
+    rules = replace(state.rules, vendors=dict(zip(agents, known, strict=True)), fallback_vendors=spare)
+    state = replace(state, rules=rules)
+    for _ in range(2):
+        for agent in agents:
+            state = vote(state, agent, agent)
+        due = next_step(state)
+        state = state.after(due) if isinstance(due, StageOpened) else state
+    stage = state.stage
+    assert stage is not None
+    found = (stage.agents[0], stage.by_fallback) if stage.because == "still_tied" else None
+    assert found == judge
 
 
 def test_early_decision_can_be_switched_off() -> None:

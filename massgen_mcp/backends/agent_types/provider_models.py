@@ -15,6 +15,7 @@ from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.http_backends import AnyHttpBackend, AzureBackendConfig, OllamaBackendConfig
 from massgen_mcp.config.providers.catalog import named_provider
 from massgen_mcp.errors import BackendError
+from massgen_mcp.name_lists import join_names
 
 if TYPE_CHECKING:
     from massgen_mcp.backends.adapter import Making
@@ -92,7 +93,7 @@ def check_variables(config: AnyHttpBackend, environ: Environ) -> None:
     """Raise `BackendError` for a key or an address that is missing, and `MassgenError` for a key that cannot be one."""
     find_key(config, environ)
     for names in missing_variables(config, environ):
-        message = f"no key or address for the model {config.model!r}: set {' or '.join(names)} in the environment"
+        message = f"no key or address for the model {config.model!r}: set {join_names(names, 'or')} in the environment"
         raise BackendError("auth", message)
     row = named_provider(config.type)
     if row.wire == "gemini" and config.asked_tools and provider_for(config, environ).wire != row.wire:

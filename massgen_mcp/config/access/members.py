@@ -29,6 +29,7 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.yaml_reader import Place
 from massgen_mcp.errors import BackendError
+from massgen_mcp.name_lists import join_names
 
 
 class _Absent(AgentType[BackendConfig]):
@@ -120,7 +121,7 @@ def require_parts(config: BackendConfig, environ: Environ) -> None:
         raise BackendError("bad_request", fault)
     for names in missing(config, environ):
         raise BackendError(
-            "auth", f"{config.type} {config.model} needs {' or '.join(names)} in the environment{or_else(config)}"
+            "auth", f"{config.type} {config.model} needs {join_names(names, 'or')} in the environment{or_else(config)}"
         )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from massgen_mcp.config.providers.addresses import host_in, is_loopback, ollama_address, port_in, same_address
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.nearest import nearest
 
 NativeTool = Literal["web_search", "x_search", "code_execution", "code_interpreter"]
@@ -396,4 +397,4 @@ def refusal(backend_type: str, flag: str) -> str | None:
 
 def flags_text(flags: list[str]) -> str:
     """What is offered, in words."""
-    return f"only {' and '.join(flags)}" if flags else "no built-in tools here"
+    return f"only {join_names(flags)}" if flags else "no built-in tools here"

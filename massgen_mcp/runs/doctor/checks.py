@@ -20,6 +20,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
 from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.money.price_list import NEWEST_LIST, find_price_list
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.engine import Engine
@@ -80,7 +81,7 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
     blank = [name for name in names if environ.get(name, "").strip() != environ.get(name, "")]
     checks = [DoctorCheck("keys", "ok", f"set: {', '.join(present)}")]
     if not present:
-        first = " or ".join(keys_of_default_teams())
+        first = join_names(keys_of_default_teams(), "or")
         advice = f"set {first}, or start a local model server, which needs no key; docs/backends.md lists other keys"
         checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
     if blank:

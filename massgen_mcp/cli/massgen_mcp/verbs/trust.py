@@ -23,6 +23,7 @@ from massgen_mcp.config.loader import (
     missing_keys,
 )
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.request.harm import outside
 from massgen_mcp.request.runnable import hindrances, require_apart
 from massgen_mcp.request.trust import ConfigFile, new_since, project_of, read_file, remember
@@ -104,7 +105,7 @@ def _source(path: str | None) -> str:
     if path is None:
         used = next((place for place in config_places(Path.cwd(), os.environ) if is_config(place)), None)
         if used is None:
-            places = " or ".join(map(str, config_places(Path.cwd(), os.environ)))
+            places = join_names(map(str, config_places(Path.cwd(), os.environ)), "or")
             message = f"no config found at {places}, so massgen uses the default team"
             raise MassgenError("config_not_found", f"{message}; create one with `massgen init`")
         return str(used)
