@@ -113,9 +113,12 @@ def _strength(state: Coordination, votes: int, *, unanimous: bool) -> Outcome:
 
 
 def _is_judged(state: Coordination, camp: Camp) -> bool:
-    """Check that a voter that could judge calls the answers of this camp the same, or that all answers are in it."""
+    """Check that a voter that could judge calls the answers of this camp the same, or that all answers are in it and
+    need no vote to agree.
+    """
     voters = [seat for seat in state.seats.values() if seat.vote is not None]
-    return not all(seat.constrained for seat in voters) or len(camp.answers) == len(state.standing)
+    agree = len(state.agreement) == len(camp.answers) == len(state.standing)
+    return agree or not all(seat.constrained for seat in voters)
 
 
 def _run_off_decided(state: Coordination, run_off: StageOpened) -> WinnerChosen | StageOpened:

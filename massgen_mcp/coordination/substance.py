@@ -19,7 +19,7 @@ Names that stand in a text by the way never tell two answers apart, and of longe
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
@@ -266,9 +266,14 @@ def find_agreement(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """Return the names of the texts in groups that say the same, by their words or their numbers: texts with other
     words agree only if both are short, have the same numbers, and contradict each other in nothing.
     """
+    return group_names(texts, lambda one, other: _agrees(texts[one], texts[other]))
+
+
+def group_names(names: Iterable[str], agree: Callable[[str, str], bool]) -> tuple[tuple[str, ...], ...]:
+    """Return the names in groups: each is in the first one with all of which it agrees."""
     groups = list[list[str]]()
-    for name, text in texts.items():
-        found = next((group for group in groups if all(_agrees(text, texts[other]) for other in group)), None)
+    for name in names:
+        found = next((group for group in groups if all(agree(name, other) for other in group)), None)
         if found is None:
             groups.append([name])
         else:

@@ -64,7 +64,7 @@ class VoteCast(Event):
     form: ActionForm = "tool_call"
     constrained: bool = False
     """The voter's model takes no tools: its server may have held it to a choice, and `same_as` is found by the words of
-    the answers. Such votes alone are no consensus, unless all answers say the same."""
+    the answers. Such votes alone are no consensus, unless all answers have the same words, numbers or files."""
     repeated: bool = False
     """The voter's model wrote its own answer once more, word for word, when it was asked to choose. Where all standing
     votes are such, no agent has chosen: the voters are dropped, and answers that agree decide."""

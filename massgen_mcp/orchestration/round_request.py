@@ -93,8 +93,9 @@ def text_variant(
 
 
 def plain_question(member: Member, attempt: Attempt, opened: RoundStarted, *, brief: bool) -> TextVariant | None:
-    """Return what a model that takes no tools is asked for its first answer: the question alone, as small models lose
-    it among instructions. None where there is more to read. `brief`: its reply was cut off before.
+    """Return what a model that takes no tools is asked for its first answer: the question alone, without the date, as
+    small models answer whatever stands beside it. None where there is more to read. `brief`: its reply was cut off
+    before.
     """
     spec = attempt.run_spec
     further = (spec.history, spec.commented, attempt.briefing, attempt.live_run.caller.messages, opened.notes)
@@ -102,10 +103,8 @@ def plain_question(member: Member, attempt: Attempt, opened: RoundStarted, *, br
         return None
     if member.notes or spec.policy.answer_format != "text" or spec.policy.coordination.planning_instruction:
         return None
-    today = attempt.today and prompts.TODAY.format(today=attempt.today)
     asked = [spec.question, *([prompts.IN_TWO_SENTENCES] * brief)]
-    system = "\n\n".join(filter(None, [today, member.system_message]))
-    return TextVariant(system, (), messages=(UserMessage("\n\n".join(asked)),))
+    return TextVariant(member.system_message or "", (), messages=(UserMessage("\n\n".join(asked)),))
 
 
 def answers_by_name(state: Coordination, ballot: Ballot) -> dict[str, str]:
