@@ -108,10 +108,11 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "thinkingConfig": _thinking(endpoint.model, endpoint.reasoning_effort),
     }
     body: JsonObject = {
-        "systemInstruction": {"parts": [{"text": request.system}]},
         "contents": [*_contents(request.messages)],
         "generationConfig": {name: value for name, value in settings.items() if value not in (None, {})},
     }
+    if request.system:
+        body["systemInstruction"] = {"parts": [{"text": request.system}]}
     native: list[JsonValue] = [{_NATIVE_TOOLS[tool]: {}} for tool in endpoint.native_tools]
     if request.all_tools:
         declared: list[JsonValue] = [

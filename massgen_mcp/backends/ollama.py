@@ -115,9 +115,10 @@ def request_body(endpoint: Endpoint, settings: OllamaSettings, request: ModelReq
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
     }
+    system: list[JsonValue] = [{"role": "system", "content": request.system}] if request.system else []
     body: JsonObject = {
         "model": endpoint.model,
-        "messages": [{"role": "system", "content": request.system}, *map(_message, request.messages)],
+        "messages": [*system, *map(_message, request.messages)],
         "stream": True,
         # Otherwise the oldest messages of a prompt that is too long, and of a reply that becomes so, are thrown away.
         "truncate": False,

@@ -48,7 +48,7 @@ def find_agreeing(texts: Mapping[str, str], name: str, question: str = "") -> tu
 
     def agree(one: str, other: str) -> bool:
         is_said = answers[one].is_said_in(answers[other]) or answers[other].is_said_in(answers[one])
-        return is_said and {one, other} not in rivals
+        return is_said and frozenset({one, other}) not in rivals
 
     support = {one: sum(agree(one, other) for other in texts if other != one) for one in texts}
     ranked = sorted(texts, key=lambda one: (-support[one], texts[one]))  # the same for every viewer
