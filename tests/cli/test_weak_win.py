@@ -22,6 +22,7 @@ REASON = "It answers the question best"
 BROKEN = {"fail": "auth"}
 LEFT_ALONE = [agent("ada", {"answer": "It is 42."}), agent("bo", BROKEN), agent("cleo", BROKEN)]
 TIED = [agent("ada", {"answer": "A"}, *[{"vote": "own"}] * 2), agent("bo", {"answer": "B"}, *[{"vote": "own"}] * 2)]
+TIED_THREE = [agent(name, {"answer": name[0]}, *[{"vote": "own"}] * 2) for name in NAMES[:3]]
 AGREED = [agent(name, {"answer": f"{name} says so."}, {"vote": "ada says"}) for name in NAMES[:3]]
 SAME = [agent(name, {"answer": text}, {"vote": "own"}) for name, text in zip(NAMES, ("42", "43", "42"), strict=False)]
 
@@ -61,10 +62,18 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             f"1 of 2 agrees; the votes are tied; (ada|bo) disagrees: {REASON}",
             "The votes are tied between ada's 1st answer and bo's 1st answer",
         ),
+        (
+            TIED_THREE,
+            0,
+            ["votes"],
+            ["tied"],
+            f"1 of 3 agrees; the votes are tied; bo and cleo disagree: {REASON}",
+            "The votes are tied between ada's 1st answer, bo's 1st answer and cleo's 1st answer, and ",
+        ),
         (AGREED, 0, ["votes"], None, "all 3 agree", ""),
         (SAME, 0, ["votes"], None, f"2 of 3 agree; bo disagrees: {REASON}", ""),
     ],
-    ids=["no_majority", "left_alone", "tied", "agreed", "same_text"],
+    ids=["no_majority", "left_alone", "tied", "tied_three", "agreed", "same_text"],
 )
 def test_every_door_tells_how_firm_a_decision_is(
     home: TempHome,

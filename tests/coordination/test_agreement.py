@@ -1,11 +1,11 @@
-"""Short texts say the same by what they tell beyond the question; the first sentence that tells anything counts."""
+"""Texts say the same where the sentence of one that answers the question stands in the other."""
 
 import pytest
 
 from massgen_mcp.coordination.agreement import find_agreeing
 
 FRANCE, SUM, PLANET, LEGS = "capital of France?", "What is 2 + 2?", "Which planet is the red planet?", "How many legs?"
-FIRST = "Who was the first president?"
+FIRST, WEEK = "Who was the first president?", "How many days are in a week?"
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,20 @@ FIRST = "Who was the first president?"
         (LEGS, ("There are 4 legs.", "There are 8 legs.", "Nothing is known of the legs."), set[int]()),
         (LEGS, ("Eight legs.", "A spider has 8 legs, an insect 6.", "It has eight."), {1, 2}),
         (LEGS, ("", "8", "8"), set[int]()),
+        (WEEK, ("A week has 7 days.", "A day is 24 hours. So a week is 7 days, in all.", "A week has 5hmm."), {1}),
+        (WEEK, ("A day has 24 hours. A week has 7.", "A day has 24 hours. A week has 5 days.", "Seven."), {2}),
+        (
+            FRANCE,
+            ("Paris.", "Les Comoires: a nation with the capital of Paris.", "The capital of France is Nice."),
+            {1},
+        ),
+        (FRANCE, ("It is cool.", "It is cool, or cold.", "It is cold."), {1}),
         (FIRST, ("The first was John F. Kennedy.", "John Tyler was.", "It was John Adams, a founder."), set[int]()),
     ],
 )
-def test_texts_agree_by_what_they_tell_first(question: str, texts: tuple[str, ...], agreeing: set[int]) -> None:
+def test_texts_agree_by_the_sentence_that_answers_the_question(
+    question: str, texts: tuple[str, ...], agreeing: set[int]
+) -> None:
     named = {f"agent{place}": text for place, text in enumerate(texts)}
     found = find_agreeing(named, "agent0", question)
     assert {int(name.removeprefix("agent")) for name in found} == agreeing

@@ -481,6 +481,29 @@ def test_agents_that_only_repeat_their_own_answers_are_no_voters_and_answers_tha
     assert (winner.label, winner.outcome, winner.agreeing) == ("agent1.1", "best_so_far", ("agent1.1", "agent2.1"))
 
 
+@pytest.mark.parametrize(
+    ("texts", "constrained", "outcome"),
+    [
+        (("It is 42.", "42", "The answer is 42."), True, "consensus"),
+        (("It is cold.", "Cold, I think.", "It is cool, not cold."), True, "majority"),
+        (("It is cold.", "Cold, I think.", "It is cool, not cold."), False, "consensus"),
+    ],
+)
+def test_votes_of_models_without_tools_are_a_consensus_only_on_answers_that_need_no_vote_to_agree(
+    texts: tuple[str, ...], constrained: bool, outcome: str
+) -> None:
+    state = begin()
+    for agent, text in zip(TRIO, texts, strict=True):
+        state = answer(show(state, agent), agent, text)
+    for voter in TRIO:
+        state = show(state, voter)
+        names = [name_for(state, voter, author) for author in TRIO]
+        event = AgentView(state, voter).vote(names[0], "a reason", names[1:])
+        assert isinstance(event, VoteCast)
+        state = state.after(event.model_copy(update={"constrained": constrained}))
+    assert decided(state).outcome == outcome
+
+
 def test_an_agent_that_repeats_its_own_answer_has_voted_for_it_beside_one_that_chooses() -> None:
     state = repeat_own(repeat_own(all_answered(), "agent_a"), "agent_b")
     winner = decided(vote(state, "agent_c", "agent_b"))
