@@ -153,7 +153,7 @@ MISTAKES = {
         "massgen eval @questions -c t.yaml", 1, "--against is missing: massgen eval --configs"
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
-    "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
+    "no config here": Mistake("massgen validate", 1, "no config found at .*; create one with `massgen init`"),
     "a config that is not there": Mistake("massgen validate gone.yaml", 1, "Name a YAML file or @examples/NAME"),
     "a variable as model": config(
         "agents: [{backend: {type: openai, model: '${MODEL}'}}]",
