@@ -211,7 +211,7 @@ async def test_a_run_waits_for_its_keys_and_says_which_one_is_missing(home: Temp
     async with home.client() as poor:
         status = await call(poor, "wait_run", run_id=run_id, timeout_seconds=5)
         assert status["status"] == "interrupted"
-        assert status["reason"] == "runner_lost: OPENAI_API_KEY is not set here"
+        assert status["reason"] == "runner_lost: this environment lacks OPENAI_API_KEY"
         code, message = await expect_error(poor, "control_run", run_id=run_id, action="resume")
         assert (code, "OPENAI_API_KEY" in message) == ("missing_key", True)
         assert not home.processes(RUNNER_MODULE)
