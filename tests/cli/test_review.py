@@ -124,7 +124,7 @@ async def test_files_without_a_changed_line_count_as_changed_and_text_hidden_by_
         assert "+ALSO HIDDEN" in ada.asked[0]
         assert "secret-of-mine" not in ada.asked[0]
         assert report["notes"] == [
-            "without 1 untracked file that agents may not read: .env",
+            "left out 1 untracked file that agents may not read: .env",
             "reviewers saw only the names of 1 binary file: logo.png",
         ]
         (home.work / "run.sh").write_bytes(b"rm -rf ~ # \0\n")

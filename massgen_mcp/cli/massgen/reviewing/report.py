@@ -62,6 +62,8 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
         f"{counted(len(found), 'finding')} ({proven} proven), {len(refuted)} refuted; {review.change.size}; "
         f"{counted(len(review.agents), 'agent')}, {spent_text(review.spent)}."
     )
+    for outcome in review.outcomes:
+        yield f"\nOutcome: {words(outcome)}."
     for why in (*review.unclear, *review.notes):
         yield f"\n- **Note:** {words(why)}"
     for one in found:
@@ -143,6 +145,7 @@ def _json(review: Review, fail_on: FailOn) -> dict[str, Any]:
     return {
         "verdict": VERDICTS[code],
         "exit_code": code,
+        "outcomes": [*review.outcomes],
         "change": {"source": review.change.source, "files": [*review.change.lines]},
         "findings": [_finding(review, one) for one in review.findings],
         "still": [one.model_dump() for one in review.still],
