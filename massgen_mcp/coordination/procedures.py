@@ -105,14 +105,14 @@ def _first_step(state: Coordination) -> NextStep:
 
 
 def _by_tests(state: Coordination, stage: StageOpened) -> NextStep:
+    if not state.live:
+        return decision(state)  # no agent is left that a run of tests could help
     if (awaited_writers(state, stage) and not state.closing) or due_runs(state):
         return None
     if (label := chosen(state)) is not None:
         return won(state, state.author(label), "tested")
     if state.closing:
         return best_so_far(state)
-    if not state.live:
-        return decision(state)
     if best := list_best(state):
         return vote_on(state, best, "tests_tied")
     return vote_on(state, stage.subjects, "tests_tell_nothing" if tests_of(state) else "no_tests")

@@ -5,6 +5,7 @@ import pytest
 from massgen_mcp.coordination.agreement import find_agreeing
 
 FRANCE, SUM, PLANET, LEGS = "capital of France?", "What is 2 + 2?", "Which planet is the red planet?", "How many legs?"
+DAY = "A day has 24 hours, wherever on this planet you may look for one."
 FIRST, WEEK = "Who was the first president?", "How many days are in a week?"
 
 
@@ -22,13 +23,13 @@ FIRST, WEEK = "Who was the first president?", "How many days are in a week?"
         (LEGS, ("Eight legs.", "A spider has 8 legs, an insect 6.", "It has eight."), {1, 2}),
         (LEGS, ("", "8", "8"), set[int]()),
         (WEEK, ("A week has 7 days.", "A day is 24 hours. So a week is 7 days, in all.", "A week has 5hmm."), {1}),
-        (WEEK, ("A day has 24 hours. A week has 7.", "A day has 24 hours. A week has 5 days.", "Seven."), {2}),
+        (WEEK, (f"{DAY} A week has 7 days.", f"{DAY} A week has 5 days.", "Seven."), {2}),
         (
             FRANCE,
             ("Paris.", "Les Comoires: a nation with the capital of Paris.", "The capital of France is Nice."),
             {1},
         ),
-        (FRANCE, ("It is cool.", "It is cool, or cold.", "It is cold."), {1}),
+        (FRANCE, ("It is cold.", "It is cool, or cold.", "It is cool."), {1}),
         (FIRST, ("The first was John F. Kennedy.", "John Tyler was.", "It was John Adams, a founder."), set[int]()),
     ],
 )
