@@ -101,6 +101,19 @@ TWINS: dict[str, tuple[Any, str, Any, Case]] = {
         none_of_them,
         Case("run", NARROW, "answer", ("ada",)),
     ),
+    "a shortened change is whole": (
+        work_done,
+        "_find_partly_read",
+        none_of_them,
+        Case("review", NARROW, "answer", ("ada",)),
+    ),
+    "a verdict on a shortened change counts": (
+        work_done,
+        "_find_partly_read",
+        none_of_them,
+        Case("review", NARROW, "refute", TEAM),
+    ),
+    "shortened answers are whole": (work_done, "_find_partly_read", none_of_them, Case("batch", NARROW, "vote", TEAM)),
     "who is late was there": (RunFacts, "late", (), LATE),
     "a review is always whole": (review, "_unclear", none_of_them, Case("review", "401", "answer", ("ada", "bo"))),
     "a batch judges by the state": (
