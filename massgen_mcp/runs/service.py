@@ -164,6 +164,6 @@ class RunService:
             view = await self.watcher.get_run(run_id)
         elif view.state in TERMINAL_STATES:
             raise MassgenError(
-                "invalid_action", f"run {run_id} is {view.state}; you can only resume an interrupted run"
+                "invalid_action", f"run {run_id} is {view.state}; you can resume only an interrupted run"
             )
         return view
