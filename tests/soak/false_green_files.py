@@ -86,6 +86,16 @@ APPLIES: dict[str, Callable[[Path], object]] = {
 }
 
 
+NOT_INJECTED = {
+    ("review", "check"): "a review runs no checks: those of its team's config are left out",
+    ("apply", "check"): "an apply runs no checks: they ran on these files before the run ended",
+    ("apply", "copy"): "an apply copies no directory: it changes the user's own, and `APPLIES` has its faults",
+    ("apply", "text"): "an apply shows no text to a model",
+    ("apply", "model"): "an apply asks no model",
+}
+"""The reasons for which a kind of fault can't come up in a command."""
+
+
 def list_file_cases() -> list[FileCase]:
     doors = ("run", "batch", "eval")
     cases = [
