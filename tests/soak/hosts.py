@@ -58,10 +58,13 @@ LONGEST_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Told:
-    """The last words to a caller. `code`: an exit code, a signal, or an exception with the facts that programs read."""
+    """The last words to a caller. `code`: an exit code, a signal, or an exception with the facts that programs read.
+    `cause`: the code of our error behind an exception.
+    """
 
     code: str
     words: str = ""
+    cause: str = ""
 
 
 class Host(Protocol):
@@ -204,7 +207,7 @@ class OwnProcess:
         if self.name == "massgen" or code != "0":
             return Told(code, words)
         ended = json.loads(words.splitlines()[-1])
-        return Told(ended["ended"], ended["words"])
+        return Told(**ended)
 
     def _wait(self) -> tuple[str, str]:
         assert self._process is not None
@@ -267,10 +270,17 @@ def call_as(role: str, arguments: Sequence[str], work: str, environ: dict[str, s
     config, question = arguments
     try:
         words = (_ask_by_python if role == "python" else _ask_by_litellm)(config, question)
-        ended = {"ended": "returned", "words": words}
+        ended = {"code": "returned", "words": words}
     except BaseException as error:  # noqa: BLE001 - all that the caller of a program may see
-        ended = {"ended": name_exception(error), "words": str(error)}
+        ended = {"code": name_exception(error), "words": str(error), "cause": find_cause(error)}
     sys.stdout.write(f"\n{json.dumps(ended)}\n")
+
+
+def find_cause(error: BaseException | None) -> str:
+    """Return the code of our error that an exception was made of, if there is one."""
+    while error is not None and not isinstance(error, MassgenError):
+        error = error.__cause__ or error.__context__
+    return "" if error is None else error.code
 
 
 def name_exception(error: BaseException) -> str:
