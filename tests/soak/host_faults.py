@@ -20,11 +20,13 @@ from threading import Event
 from time import sleep
 from typing import Any
 
+import anyio
+
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Action
 from tests.checks.project import commit
 from tests.cluster.stage import Cluster, cluster
-from tests.harness import TempHome, end, poll_until
+from tests.harness import TempHome, agent, end, poll_until
 from tests.postgres import PostgresServer
 from tests.raw_double import Flow, Seen
 from tests.soak.false_green import FAULTS, QUESTION, TEAM, Models, Phase, refusal, serving
@@ -45,7 +47,7 @@ from tests.soak.hosts import (
 
 HELD_SECONDS = 3.0
 """For so long a model says nothing while something happens to the process that asks it."""
-LARGEST_FILE = 100
+LARGEST_FILE = 10
 """Bytes, on a disk that is full."""
 KEY_VARIABLE = "STRANGE_KEY"
 MORE_REPLIES: dict[str, Reply] = {
@@ -121,6 +123,10 @@ class HostFault:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     backend: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    apart: tuple[HostName, ...] = ()
+    """Hosts whose events differ, for the reason that stands there."""
+    team: tuple[dict[str, Any], ...] = ()
+    """Agents with scripts, in place of those that ask the models' server."""
     prepare: Callable[[TempHome, dict[str, Any]], object] = lambda _home, _settings: None
 
 
@@ -191,6 +197,7 @@ REASONS = {
 }
 
 
+WRITE = {"call": "write_file", "arguments": {"path": "project/notes.txt", "content": "42"}}
 ELSEWHERE = "refused invalid_arguments"
 """Workers of other machines have no directories of the caller."""
 
@@ -230,17 +237,32 @@ FAULTS_OF_HOSTS: tuple[HostFault, ...] = (
     HostFault(
         "a check that can't run",
         same("completed unproven", worker=ELSEWHERE),
+        team=(agent("ada", WRITE, {"answer": "It is written."}),),
         settings={"checks": ["no-such-program"], "checks_policy": "required"},
         prepare=write_project,
     ),
-    HostFault("kill -9", each("completed", "SIGKILL > completed"), act=send(signal.SIGKILL)),
-    HostFault("SIGTERM", each("completed", "SIGTERM > completed", massgen="cancelled"), act=send(signal.SIGTERM)),
-    HostFault("Ctrl-C", each("completed", "cancelled"), act=send(signal.SIGINT)),
-    HostFault("hang-up", each("completed", "SIGHUP > completed", massgen="completed"), act=send(signal.SIGHUP)),
+    HostFault("kill -9", each("completed, resumed", "SIGKILL > completed, resumed"), act=send(signal.SIGKILL)),
+    HostFault(
+        "SIGTERM",
+        each("completed, resumed", "SIGTERM > completed, resumed", massgen="cancelled"),
+        act=send(signal.SIGTERM),
+    ),
+    HostFault("Ctrl-C", each("completed, resumed", "cancelled"), act=send(signal.SIGINT)),
+    HostFault(
+        "hang-up",
+        each("completed, resumed", "SIGHUP > completed, resumed", massgen="completed"),
+        act=send(signal.SIGHUP),
+    ),
     HostFault(
         "full disk",
-        each("completed", "2 > completed", python="disk_full > completed", litellm="InternalServerError > completed"),
+        each(
+            "completed, resumed",
+            "2 > completed, resumed",
+            python="disk_full > completed, resumed",
+            litellm="InternalServerError > completed, resumed",
+        ),
         act=fill_disk,
+        apart=("worker",),  # its events are in PostgreSQL: it keeps the replies, and asks for none again
     ),
     HostFault("the store is away", same("completed"), act=lose_store),
     HostFault("cancel", same("cancelled"), act=request("cancel")),
@@ -267,12 +289,12 @@ class StruckModels(Models):
         self.reached, self.passed = Event(), Event()
 
     def respond(self, seen: Seen, _number: int) -> bytes | Flow:
-        agent, fault = seen.body["model"], self.fault
-        phase, good = self._work(agent, seen)
-        struck = phase == fault.phase and agent in fault.victims
+        asked, fault = seen.body["model"], self.fault
+        phase, good = self._work(asked, seen)
+        struck = phase == fault.phase and asked in fault.victims
         if struck and fault.reply:
             return REPLIES[fault.reply](good)
-        self.whole[agent, phase] += 1
+        self.whole[asked, phase] += 1
         if not struck or fault.act is None or self.passed.is_set():
             return good
         self.reached.set()
@@ -289,13 +311,15 @@ class Observation:
     told: Told
     first: Told | None
     events: dict[str, list[str]]
+    resumed: int
     message: str
     """What the run's record says of its end and of its agents."""
 
     @property
     def ending(self) -> str:
         lost = f"{self.first.code.rpartition(' ')[2]} > " if self.first else ""
-        return f"{lost}{self.state} {self.reason}".strip()
+        again = ", resumed" if self.resumed else ""
+        return f"{lost}{self.state} {self.reason}".strip() + again
 
     def __str__(self) -> str:
         digest = digest_events(self.events) if self.events else "-"
@@ -343,19 +367,19 @@ class Stage:
             view = host.look()
         if view is None:
             code = find_refusal(told)
-            return Observation(host.name, "refused", code, told, None, {}, remove_accidents(told.words, host.home))
+            return Observation(host.name, "refused", code, told, None, {}, 0, remove_accidents(told.words, host.home))
         run = view.snapshot
         reason = str(getattr(run.end, "reason", "") or (run.state == "completed" and run.work_done.failure) or "")
         events = order_events(view.directory.event_log.read())
         message = remove_accidents(describe_end(run), host.home)
-        return Observation(host.name, run.state, reason, told, first, events, message)
+        return Observation(host.name, run.state, reason, told, first, events, run.resumed, message)
 
     def _write_config(self, home: TempHome, fault: HostFault) -> str:
         price = {"input_usd_per_million": 1, "output_usd_per_million": 1}
         address = f"{self.models.url}/{self._runs}"  # a worker remembers the limits and faults of an address
         backend = {"type": "chatcompletion", "base_url": address, "price": price, **fault.backend}
         backend = {name: value for name, value in backend.items() if value is not None}
-        agents = [{"id": name, "backend": {**backend, "model": name}} for name in TEAM]
+        agents = fault.team or [{"id": name, "backend": {**backend, "model": name}} for name in TEAM]
         settings = dict(fault.settings)
         fault.prepare(home, settings)
         return home.config("team", *agents, orchestrator=settings, **fault.config)
@@ -367,7 +391,7 @@ def find_refusal(told: Told) -> str:
 
 
 def describe_end(run: RunState) -> str:
-    lost = [f"{agent}: {reason} ({text})" for agent, reason, text in run.degraded]
+    lost = [f"{name}: {reason} ({text})" for name, reason, text in run.degraded]
     return "; ".join(filter(None, [getattr(run.end, "message", ""), *run.work_done.weak, *lost]))
 
 
@@ -398,19 +422,34 @@ def find_differences(fault: HostFault, seen: Sequence[Observation]) -> Iterator[
             code = "KeyboardInterrupt"
         if one.told.code != code:
             yield f"{one.host} told {one.told.code!r} and not {code!r}"
-    ended_alike = {one.host: one for one in seen if fault.ends[one.host] == fault.ends[seen[0].host]}
-    model = seen[0]
-    for host, one in ended_alike.items():
-        if strip_refusal(one.message) != strip_refusal(model.message):
-            yield f"{host} says {one.message!r}, and {model.host} {model.message!r}"
-        for agent, events in one.events.items():
-            if (others := model.events.get(agent)) != events:
-                yield f"events of {agent} on {host}: {events}; on {model.host}: {others}"
+    first = seen[0]
+    for one in seen[1:]:
+        if fault.ends[one.host].rpartition("> ")[2] != fault.ends[first.host].rpartition("> ")[2]:
+            continue
+        if not says_same(one.message, first.message):
+            yield f"{one.host} says {one.message!r}, and {first.host} {first.message!r}"
+        for name, events in one.events.items():
+            if one.host not in fault.apart and (others := first.events.get(name)) != events:
+                yield f"events of {name} on {one.host}: {events}; on {first.host}: {others}"
+
+
+def says_same(one: str, other: str) -> bool:
+    """A command adds to a refusal which of its options help."""
+    shorter, longer = sorted(map(strip_refusal, (one, other)), key=len)
+    return bool(shorter) == bool(longer) and longer.startswith(shorter)
 
 
 def strip_refusal(words: str) -> str:
     """Return the words of a refusal without what a host puts before them."""
     return re.sub(r"^(ERROR \w+|litellm\.\w+): ", "", words)
+
+
+async def compare_hosts(_: TempHome) -> str:
+    """Compare the hosts in a process of its own: commands need its main thread."""
+    done = await anyio.run_process([sys.executable, "-m", __name__], check=False)
+    table = done.stdout.decode()
+    assert done.returncode == 0, table + done.stderr.decode()
+    return table.splitlines()[-1]
 
 
 def main(arguments: Sequence[str]) -> int:
