@@ -207,8 +207,9 @@ def play(seeds: range) -> Counter[str]:
             following = one.events[place + 1] if place + 1 < len(one.events) else None
             step = listener.step(following) if following is not None and is_due(following) else None
             allowed = listener.ways.allowed() if listener.begun else []
-            told = "\n".join(str(event) for event in one.events[: place + 1])
-            assert holds(step, allowed), f"seed {seed}: recorded is {step}, and allowed {allowed}\n{one.rules}\n{told}"
+            assert holds(step, allowed), "\n".join(
+                map(str, (f"seed {seed}: {step} is recorded, allowed: {allowed}", one.rules, *one.events[: place + 1]))
+            )
             if step is not None:
                 found[name_step(step)] += 1
     return found
