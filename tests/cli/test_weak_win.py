@@ -67,7 +67,7 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             0,
             ["votes"],
             ["tied"],
-            f"1 of 3 agrees; the votes are tied; bo and cleo disagree: {REASON}",
+            f"1 of 3 agrees; the votes are tied; (ada|bo) and (bo|cleo) disagree: {REASON}",
             "The votes are tied between ada's 1st answer, bo's 1st answer and cleo's 1st answer, and ",
         ),
         (AGREED, 0, ["votes"], None, "all 3 agree", ""),
