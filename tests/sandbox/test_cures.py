@@ -65,7 +65,7 @@ orchestrator: {commands: {enabled: true, sandbox: sandlock, network: ["pypi.org:
     assert (
         "orchestrator.commands.sandbox: sandlock didn't protect read-only files, so massgen removed it" in parsed.note
     )
-    assert "agents[1].commands.sandbox: massgen removed sandlock" in parsed.note
+    assert "agents[1].commands.sandbox: sandlock didn't protect read-only files" in parsed.note
     choice = await choose(Wishes(network=("pypi.org:443",)), None)
     assert choice.level == LEVELS[0], "not another one for the sake of the network"
 
