@@ -120,9 +120,9 @@ def _large_together(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (_sparse, "look/SKILL.md is too large: all skills together may have 64 MiB"),
-        (_large_together, "is too large: all skills together may have 64 MiB"),
-        (_many, "it has more than 10,000 files and directories"),
+        (_sparse, "look/SKILL.md is too large: together, skills can have at most 64 MiB"),
+        (_large_together, "is too large: together, skills can have at most 64 MiB"),
+        (_many, ".agent/skills has more than 10,000 files and directories"),
         (_pipe, "look/pipe.md isn't a regular file"),
     ],
 )
