@@ -76,7 +76,7 @@ def test_after_a_change_every_question_says_what_is_new(place: Scene) -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("New since it was accepted on "))
     assert lines[at + 1] == "  + spends: up to 25 US dollars"
     assert lines[at + 2] == "  + spends: up to 25000000 tokens", "a million for each dollar"
-    assert lines[at + 3].startswith("Accept its current version with ")
+    assert lines[at + 3].startswith("To accept its current version, run ")
     code, out, _ = place.verb("trust", str(place.repository))
     assert code == 0
     assert "  + spends: up to 25 US dollars\n" in out
