@@ -56,7 +56,7 @@ async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_
     async with installed.with_variables(**YES).client() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
     whose = "the installed agent CLIs, with your own logins: codex, from 3 views"
-    assert planned["source"] == f"default team from {whose}"
+    assert planned["source"] == f"default team, paid by your subscriptions: {whose}"
     assert planned["missing_keys"] == []
     assert "with your own login, so your subscription pays" in json.dumps(planned)
 

@@ -107,7 +107,7 @@ def test_a_run_whose_every_check_is_void_says_so_in_its_result(home: TempHome, p
     assert result["note"].startswith("Nothing was checked")
     assert "NOT_APPLIED: 1 file; nothing was checked; apply them with `massgen apply run-" in done.stderr
     planned = run_command(home, SERVER_MODULE, "apply", result["run_id"], "--dry-run")
-    assert "clean: No check ran on the final files. Nothing was changed yet." in planned.stdout
+    assert "clean: No check ran on the final files. Nothing has changed yet." in planned.stdout
 
 
 def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home: TempHome, project: Path) -> None:

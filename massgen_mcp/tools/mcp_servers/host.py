@@ -126,7 +126,7 @@ class Server:
         return [name for name in names if name not in known]
 
     def _explain_absent(self, names: Iterable[str]) -> str:
-        return f"it has no tool named {', '.join(names)}; it has {', '.join(sorted(tool.name for tool in self._known))}"
+        return f"it has no tool named {', '.join(names)}; it has {', '.join(sorted(tool.name for tool in self._known)) or 'none'}"
 
     async def settled(self) -> None:
         """Until it is up or its start has failed, at most as long as the config says from when it was wanted."""
