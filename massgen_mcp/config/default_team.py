@@ -140,7 +140,7 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
 
 
 def _count_views(agents: int, models: int) -> str:
-    return f"{agents} agents of {models} vendors" if models > 1 else f"from {agents} views"
+    return f"{agents} agents of {models} vendors" if models > 1 else f"from {agents} perspectives"
 
 
 def reachable_models(environ: Mapping[str, str]) -> list[str]:
@@ -169,7 +169,7 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         AgentSettings(id=agent, backend=backend_of(server.type, name, base_url=base_url))
         for agent, name in zip(name_agents(names), names, strict=True)
     )
-    asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
+    asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} perspectives"
     parts = f"{server.type} at {server.place} ({asked}), since no provider's key is set"
     return DefaultTeam(Config(agents=agents), "server", "free on your own model server", parts)
 

@@ -192,7 +192,9 @@ MISTAKES = {
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
     "personas": config(f"{TEAM}enable_personas: true", "enable_personas: before a run, no model .* invents personas"),
     "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
-    "no http": config("agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"),
+    "no http": config(
+        "agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"
+    ),
     "a path that is not there": Mistake(
         "massgen --config t.yaml q",
         1,

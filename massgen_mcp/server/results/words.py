@@ -109,7 +109,7 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
     if (moment := applied_at(view.directory.changes)) is not None:
         stands = f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
         undo = "apply_result with undo=true" if apply == "apply_result" else f"{apply.rstrip('`')} --undo`"
-        return f"Applied at {stands}; {undo} takes the changes back."
+        return f"Applied at {stands}; {undo} reverts the changes."
     if command := patch_command(view.snapshot, changes, view.directory.path):
         return f"The directory was read-only for the run, so apply the changes by hand: {command}"
     return f"To apply it: {apply}{(f' agent={agent}' if agent else '')}."
