@@ -122,7 +122,7 @@ MISTAKES = {
     "a team twice": Mistake("massgen -c t.yaml -m gpt-5 q", 1, "--config already names the team"),
     "no value for -o": Mistake("massgen -o", 1, "--output needs FILE"),
     "no dollars": Mistake("massgen --max-usd 0 q", 1, "expected an amount in US dollars, such as 2.50"),
-    "no question for --quiet": Mistake("massgen -q", 1, "need a question; write it in quotation marks"),
+    "no question for --quiet": Mistake("massgen -q", 1, 'the question is missing: massgen "your question"'),
     "no session": Mistake("massgen --session nosuch q", 1, "`massgen runs --sessions` lists the sessions"),
     "no question to start": Mistake("massgen start", 1, "write it in quotation marks"),
     # verbs
@@ -145,7 +145,7 @@ MISTAKES = {
     "a client of another name": Mistake("massgen install cursr", 64, "did you mean 'cursor'?"),
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
     "a page of no verb": Mistake("massgen help reslt", 64, "did you mean 'result'?"),
-    "a port over stdio": Mistake("massgen serve --port 80", 64, "--port goes with --transport http"),
+    "a port over stdio": Mistake("massgen serve --port 80", 64, "--port needs --transport http"),
     "a store without a URL": Mistake(
         "massgen worker", 1, "it must be postgresql://USER@HOST/DATABASE (or pass --store)"
     ),

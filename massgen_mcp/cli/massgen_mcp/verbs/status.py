@@ -17,6 +17,9 @@ from massgen_mcp.views.spent import spent_text
 
 def say_status(view: RunView) -> None:
     """Print how a run stands, in a few lines for people."""
+    if view.damage is not None and not view.directory.path.exists():
+        print_line(f"{view.row.run_id}: {view.state}; {view.damage}")
+        return
     status = results.status(view)
     how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
     print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
