@@ -179,8 +179,12 @@ class Parser(argparse.ArgumentParser):
                 return f"{dashed} starts with a long dash; options start with two hyphens: --{option}"
             return f"put the question in quotation marks: {self.prog} {shlex.quote(' '.join(words))}"
         if rest:
-            return f"unexpected arguments: {' '.join(rest)}; `{self.prog} --help` shows what it accepts"
+            return f"unexpected arguments: {' '.join(rest)}; {self._help_command} shows the right ones"
         return None
+
+    @property
+    def _help_command(self) -> str:
+        return f"`massgen help {self.prog.partition(' ')[2] or 'ask'}`"
 
     def _instead(self, unknown: str, known: Sequence[str]) -> str:
         """What was meant by an option that there is not, as far as can be said."""
@@ -192,7 +196,7 @@ class Parser(argparse.ArgumentParser):
             return f"; did you mean {meant[-1] if meant else f'--{near}'!r}?"
         if self.quoted and not unknown.startswith("--"):
             return f"; put -- before a question that starts with -: {self.prog} -- '-...'"
-        return f"; `massgen help {self.prog.partition(' ')[2] or 'ask'}` lists its options"
+        return f"; {self._help_command} lists its options"
 
     def _format_required(self) -> str:
         """Return the command with its required arguments."""

@@ -65,7 +65,7 @@ _SECTIONS: Mapping[str, Place] = {
     "orchestrator.coordination": ("orchestrator", "coordination"),
     "timeout_settings": ("timeout_settings",),
     "budget": ("budget",),
-    "an entry under agents": ("agents", 0),
+    "an entry of agents": ("agents", 0),
     "an agent's backend": ("agents", 0, "backend", "openai"),
 }
 """Where keys stand that people write elsewhere: words, and a location as of pydantic."""
