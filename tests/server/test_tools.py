@@ -136,7 +136,7 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         assert started["status"] in ("queued", "running")
         assert started["team"] == dict.fromkeys(["ada", "bo", "cleo"], "scripted/scripted")
         assert started["source"] == "scripted"
-        assert "before you end your turn, call wait_run" in started["next_step"]
+        assert "before your turn ends, call wait_run" in started["next_step"]
 
         waited = await checked.call("wait_run", run_id=run_id, timeout_seconds=30)
         assert (waited["status"], waited["changed"]) == ("completed", True)

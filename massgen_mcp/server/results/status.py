@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
+from massgen_mcp.run_state.status import Phase, RunStatus
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines, listed, number
@@ -71,7 +71,7 @@ class Status(ToolReply):
         spent = "price unknown" if self.spent_usd is None else f"spent_usd {number(self.spent_usd)}"
         head = listed(
             f"{self.run_id}: {self.status}",
-            f"{self.phase} round {self.round}" if self.status not in TERMINAL_STATES else None,
+            f"{self.phase} round {self.round}",
             f"{number(self.elapsed_seconds)} s",
             f"{self.model_calls} calls",
             f"{self.tokens} tokens",
