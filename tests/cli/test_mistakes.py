@@ -194,7 +194,9 @@ MISTAKES = {
     "old keys": config(
         f"{TEAM}max_rounds: 3", "replace it with a list `agents`.* orchestrator.max_new_answers_per_agent limits"
     ),
-    "personas": config(f"{TEAM}enable_personas: true", "enable_personas: before a run, no model .* invents personas"),
+    "personas": config(
+        f"{TEAM}enable_personas: true", "enable_personas: massgen has no model that .* invents personas"
+    ),
     "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "to quote it, use ' or \""),
     "no http": config(
         "agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"
