@@ -231,7 +231,7 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     single = home.config("single", {"id": "a", "backend": {"type": "scripted"}})
     done = run("@questions", "--teams", config, "--against", single, "--results", "batch.results.jsonl")
     assert done.returncode == 1
-    assert "the results file has results of another comparison" in done.stderr
+    assert "the results file belongs to another comparison" in done.stderr
 
 
 def test_the_order_of_items_is_always_the_same(tmp_path: Path) -> None:

@@ -438,7 +438,7 @@ def test_what_the_dialogue_wrote_is_accepted_until_it_changes(place: Scene) -> N
     assert "! starts: the Claude Code CLI" in place.run("--automation", "q")[2]
 
 
-UNUSED = "massgen doesn't use {}, because it only looks in the working directory. To use it: {}"
+UNUSED = "massgen looks only in the working directory, so it doesn't use {}. To use this file: {}"
 
 
 @pytest.fixture

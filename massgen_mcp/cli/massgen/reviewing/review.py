@@ -296,6 +296,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     unclear = tuple(dict.fromkeys(reason for run in whole for reason in _unclear(run)))
     lost = {name: reason for run in whole for name, reason, _ in run.degraded}
     notes = [describe_loss(agents[name].id, reason) for name, reason in lost.items()]
+    notes += dict.fromkeys(refused for run in runs for refused in run.work_done.not_copied)
     notes += [f"the change is too long for the models, so they reviewed it in {len(parts)} parts"] if parts else []
     able = {agent.id: agent for name, agent in agents.items() if lost.get(name, LATE) == LATE}
     if findings:
