@@ -53,7 +53,7 @@ def amount(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number of at least 0")
+        raise argparse.ArgumentTypeError("expected a number of at least 0, such as 2.5")
     return number
 
 

@@ -55,8 +55,8 @@ async def test_without_a_yes_no_login_is_used_and_the_reply_names_the_setting(in
 async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_it_is(installed: TempHome) -> None:
     async with installed.with_variables(**YES).client() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
-    whose = "the installed agent CLIs, with your own logins: codex, from 3 views"
-    assert planned["source"] == f"default team from {whose}"
+    whose = "the installed agent CLIs, with your own logins: codex, from 3 perspectives"
+    assert planned["source"] == f"default team, paid by your subscriptions: {whose}"
     assert planned["missing_keys"] == []
     assert "with your own login, so your subscription pays" in json.dumps(planned)
 

@@ -101,7 +101,7 @@ MISTAKES = {
     "review our plan": Mistake(
         "massgen review our plan for the move",
         2,
-        "as a question: massgen -- 'review our plan for the move'; for help with the verb: massgen help review",
+        "to ask this as a question: massgen -- 'review our plan for the move'",
     ),
     "watch the paint": Mistake("massgen watch the paint dry", 64, "massgen -- 'watch the paint dry'"),
     "start a company": Mistake("massgen start a new company", 1, "massgen start 'a new company'"),
@@ -122,9 +122,9 @@ MISTAKES = {
     "a team twice": Mistake("massgen -c t.yaml -m gpt-5 q", 1, "--config already names the team"),
     "no value for -o": Mistake("massgen -o", 1, "--output needs FILE"),
     "no dollars": Mistake("massgen --max-usd 0 q", 1, "expected an amount in US dollars, such as 2.50"),
-    "no question for --quiet": Mistake("massgen -q", 1, "need a question; write it in quotation marks"),
+    "no question for --quiet": Mistake("massgen -q", 1, 'the question is missing: massgen "your question"'),
     "no session": Mistake("massgen --session nosuch q", 1, "`massgen runs --sessions` lists the sessions"),
-    "no question to start": Mistake("massgen start", 1, "write it in quotation marks"),
+    "no question to start": Mistake("massgen start", 1, 'the question is missing: massgen start "your question"'),
     # verbs
     "no run here": Mistake("massgen result", 3, "no run was started in .*`massgen runs` lists all runs"),
     "latest of none": Mistake("massgen status latest", 3, "no run was started in .*`massgen runs` lists all runs"),
@@ -145,7 +145,7 @@ MISTAKES = {
     "a client of another name": Mistake("massgen install cursr", 64, "did you mean 'cursor'?"),
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
     "a page of no verb": Mistake("massgen help reslt", 64, "did you mean 'result'?"),
-    "a port over stdio": Mistake("massgen serve --port 80", 64, "--port goes with --transport http"),
+    "a port over stdio": Mistake("massgen serve --port 80", 64, "--port needs --transport http"),
     "a store without a URL": Mistake(
         "massgen worker", 1, "it must be postgresql://USER@HOST/DATABASE (or pass --store)"
     ),
@@ -189,7 +189,7 @@ MISTAKES = {
     "typo beside its place": config("agents: [{temprature: 1}]", "write temperature under an agent's backend"),
     "paths at the top": config(f"{TEAM}context_paths: []", "unknown key; write context_paths under orchestrator"),
     "timeout at the top": config(f"{TEAM}timeout: 9", "write orchestrator_timeout_seconds under timeout_settings"),
-    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry under agents"),
+    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry of agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(
         f"{TEAM}max_rounds: 3", "replace it with a list `agents`.* orchestrator.max_new_answers_per_agent limits"

@@ -149,10 +149,7 @@ LEFT_OVER = {
     "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        (
-            "unexpected arguments: all\n"
-            "to ask this as a question: massgen -- 'runs all'; for help with the verb: massgen help runs"
-        ),
+        "unexpected arguments: all; `massgen help runs` shows the right ones\nto ask this as a question: massgen -- ",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",

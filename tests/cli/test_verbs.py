@@ -84,7 +84,7 @@ async def test_a_run_that_a_client_started_is_followed_to_its_result_in_a_shell(
     assert re.search(r"\nCost   \$0\.00 for \d+ calls, ", result.stdout)
     (listed,) = verb(home, "runs").stdout.splitlines()
     assert listed.split()[:2] == [run_id, "completed"]
-    assert listed.split()[3] == "ago"
+    assert listed.split()[3:5] == ["s", "ago"]
     assert "What is it?" in listed
 
 

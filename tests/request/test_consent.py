@@ -406,7 +406,7 @@ async def test_what_is_named_goes_before_the_project_the_users_own_and_the_defau
         async def source(**arguments: Any) -> str:
             return str((await call(client, "start_run", question="q", dry_run=True, **arguments))["source"])
 
-        assert (await source()).startswith("default team for your key: openai/")
+        assert (await source()).startswith("default team, paid with your API key: openai/")
         place.write(own, scripted())
         assert await source() == f"your own config {own}"
         place.write(place.found, scripted())

@@ -55,7 +55,7 @@ class ApplyVerb(Verb):
 class AnswerVerb(Verb):
     name = "answer"
     help = "answer a run's question"
-    work = "controls:answer_run"
+    work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("text", metavar="TEXT", help="the answer"))
 
@@ -63,7 +63,7 @@ class AnswerVerb(Verb):
 class RaiseBudgetVerb(Verb):
     name = "raise-budget"
     help = "raise a run's budget, even while the run waits for more"
-    work = "controls:raise_budget"
+    work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
 
@@ -93,14 +93,14 @@ class MarkVerb(Verb):
 class CancelVerb(Verb):
     name = "cancel"
     help = "stop a run, keeping its best answer"
-    work = "controls:cancel_run"
+    work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES)
 
 
 class ResumeVerb(Verb):
     name = "resume"
-    work = "controls:resume_run"
+    work = "controls:control_run"
     help = "continue an interrupted run with the keys in this environment"
     arguments = (
         *OF_RUN,

@@ -102,9 +102,7 @@ MAX_MODEL_NAME = 200
 
 def _refuse_variables(text: str) -> str:
     if "${" in text or text.startswith("$"):
-        raise ValueError(
-            "massgen doesn't replace variables here; write the name itself, or pass the model with --model"
-        )
+        raise ValueError("write the name itself, or pass the model with --model")
     return text
 
 
