@@ -91,7 +91,7 @@ STORE = argument(
     "--store",
     metavar="URL",
     default=argparse.SUPPRESS,
-    help="store of runs: postgresql://... without a password, since others can see the command line (unset)",
+    help="database for runs: postgresql://..., without a password (others can see the command line); default: none",
 )
 LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="log format (text)")
 RUN = argument(

@@ -94,4 +94,4 @@ def test_a_cli_without_what_makes_it_speak_the_protocol_is_named_with_what_it_ne
     package = Path(installed.environ["PATH"].partition(":")[0])
     (package / "codex-acp").rename(package / "codex")
     told = run_command(installed.with_variables(**YES), SERVER_MODULE, "doctor").stdout
-    assert "to join a team, it needs `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())
+    assert "to use it in a team, run `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())

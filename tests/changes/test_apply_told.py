@@ -103,7 +103,7 @@ async def test_what_cannot_be_settled_is_told_and_keeps_nobody_from_applying_els
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
         assert applied["status"] == "applied"
         assert (
-            "massgen couldn't finish or undo an earlier apply: the files are changed, but massgen couldn't"
+            "massgen couldn't finish or undo an earlier apply: the files were changed, but massgen couldn't"
             in applied["note"]
         )
         assert "File name too long" in applied["note"]

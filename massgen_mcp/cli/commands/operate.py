@@ -136,7 +136,7 @@ class ImportVerb(Verb):
             help="import a run back into the store that exported it; needs --yes",
         ),
         argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
-        argument("--owner", metavar="NAME", help="the user of this server who shall own the run; '' for none"),
+        argument("--owner", metavar="NAME", help="the server's user who will own the run; '' for none"),
         TRUST,
         STORE,
     )
