@@ -30,6 +30,7 @@ from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
+from massgen_mcp.runs.patches.applying import ApplyRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
@@ -242,9 +243,8 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
         undo: bool = False,
     ) -> results.Applied:
         """Merge the team's changes into the user's files, all or nothing, or undo the merge. Needs permission write."""
-        application = await service.applier.apply(
-            run_id, dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo
-        )
+        request = ApplyRequest(dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo)
+        application = await service.applier.apply(run_id, request)
         return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
 

@@ -14,6 +14,7 @@ from massgen_mcp.cli.manual import SURROUNDINGS
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
+from massgen_mcp.runs.patches.applying import ApplyRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.runs.store.retention import MOST_CREDIT, ClockReadings, Pruned, passed, prune
@@ -68,7 +69,7 @@ async def test_workspaces_stay_as_long_as_a_patch_waits_to_be_applied(home: Temp
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
         assert pruned_after(home, 100).removed == []
         assert pruned_after(home, 100 + 2 * DAY).removed == []
-        assert (await service.applier.apply(run_id, dry_run=False)).state == "applied"
+        assert (await service.applier.apply(run_id, ApplyRequest(dry_run=False))).state == "applied"
         assert (project / "a.txt").read_text() == "after\n"
         assert [each.what for each in pruned_after(home, 100 + 2 * DAY).removed] == ["workspaces"]
         best = (await service.watcher.get_run(run_id)).snapshot.best_changes
