@@ -24,7 +24,7 @@ from massgen_mcp.home import STORE_VARIABLE, write_durably
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.consent import WAITING, RunDemands, find_demands
-from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunRow, Wish
+from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunFilter, RunRow, Wish
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
 from massgen_mcp.runs.starting import Dispatch
@@ -467,7 +467,11 @@ def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
 
 
 def _require_free_session(engine: Engine, run: NewRun) -> None:
-    turns = engine.store.index.list_recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
+    turns = (
+        engine.store.index.list_recent(RunFilter(session_id=run.session_id), limit=TURNS)
+        if run.session_id is not None
+        else []
+    )
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError(
             "session_busy", f"run {busy[0]} of the same session is active here; import this run when that one has ended"
