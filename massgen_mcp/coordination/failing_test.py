@@ -16,7 +16,7 @@ def before_answers(state: Coordination) -> StageOpened | Literal["enough"] | Non
     """What is due before anybody is asked for an answer; `enough`: nothing more."""
     stopped = state.finish_requested or state.closing or not state.rules.can_run
     later = state.answered or any(stage.kind not in BEFORE_ANSWERS for stage in state.stages)
-    if not state.rules.write_check or stopped or later or state.telling:
+    if not state.rules.write_check or stopped or later or state.checks.telling:
         return "enough"
     if not state.begun:
         return None
@@ -26,7 +26,7 @@ def before_answers(state: Coordination) -> StageOpened | Literal["enough"] | Non
     number = len(state.stages)
     if any(agent in state.live and (number, agent) not in state.submitted for agent in stage.agents):
         return None
-    newest = state.failing_tests[-1] if state.failing_tests else None
+    newest = state.checks.failing_tests[-1] if state.checks.failing_tests else None
     if stage.kind == "check" and newest is not None and (number, newest.author) in state.submitted:
         if not newest.ran:
             return None

@@ -87,8 +87,8 @@ def _first_step(state: Coordination) -> NextStep:
         return decision(state)
     if not state.complete:
         return None
-    labels = [label for label in state.standing if label not in state.excluded]
-    if len(labels) == 1 and state.excluded:
+    labels = [label for label in state.standing if label not in state.checks.excluded]
+    if len(labels) == 1 and state.checks.excluded:
         return won(state, state.author(labels[0]), "checked")
     trees = _trees(state, labels)
     unchanged = {*trees.values()} == {state.base}
@@ -179,7 +179,7 @@ class DecideByJudge:
 
 def _knock_out(state: Coordination) -> tuple[list[str], tuple[str, ...] | None]:
     """The answers that are not out, and the two that are to be compared now."""
-    able = (label for label in state.standing if label not in state.excluded)
+    able = (label for label in state.standing if label not in state.checks.excluded)
     first, *others = sorted(able, key=lambda label: lot(state.rules.seed, label))
     left, due = [first], None
     for label in others:

@@ -12,10 +12,8 @@ from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
     ModelRequest,
-    TextVariant,
     ToolCall,
     ToolResultMessage,
-    ToolSpec,
     UserMessage,
 )
 from massgen_mcp.errors import BackendError
@@ -41,7 +39,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.notices import WARNED_STEPS, Notices, Remainder
 from massgen_mcp.orchestration.team import FALLBACK_REASONS, Member
-from massgen_mcp.orchestration.tool_calls import run_tools
+from massgen_mcp.orchestration.tool_calls import ToolUse, run_tools
 from massgen_mcp.orchestration.window import (
     FULL,
     LONGEST_NOTE,
@@ -204,32 +202,16 @@ class Conversation:
             self._live_run.record(shown)
             self.take_in(shown)
 
-    async def ask(
-        self,
-        system: str,
-        tools: tuple[ToolSpec, ...],
-        purpose: CallPurpose,
-        *,
-        must_call_tool: bool = False,
-        standing: tuple[ToolSpec, ...] = (),
-        in_text: TextVariant | None = None,
-        calls_in_text: bool = False,
-    ) -> None:
-        """Have the model reply, with as much of the conversation as it can read. `standing`, `in_text` and
-        `calls_in_text`: as in `ModelRequest`. Raises `BackendError`.
+    async def ask(self, empty: ModelRequest, purpose: CallPurpose) -> None:
+        """Have the model reply to a request that has no messages yet, with as much of the conversation as it can read.
+        Raises `BackendError`.
         """
-        empty = ModelRequest(
-            system,
-            (),
-            tools,
-            must_call_tool=must_call_tool,
+        empty = replace(
+            empty,
             ends_with_call=purpose == "coordinate",
-            standing_tools=standing,
             shared_ends=self._attempt.shared_ends,
             cache_scope=self._attempt.cache_scope,
             long_waits=self._attempt.has_long_waits,
-            in_text=in_text,
-            calls_in_text=calls_in_text,
         )
         self._renew_opening()
         if not self._repeats(purpose):
@@ -378,14 +360,11 @@ class Conversation:
         if self.reply is None:
             return
         ran = run_tools(
-            self._member,
+            ToolUse(self._member, self._live_run, only_plan, ending),
             calls,
-            self._live_run,
             reply_id=self.reply.call_id,
             done=len(self.results),
             begun=frozenset(self._begun),
-            only_plan=only_plan,
-            ending=ending,
         )
         async for event in ran:
             self.take_in(event)

@@ -120,11 +120,11 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
 async def test_a_dry_run_says_what_would_go_and_leaves_it(home: TempHome) -> None:
     async with managed(home) as service:
         view = await ended_run(home, service)
-        told = await service.upkeep.prune(dry_run=True, older_than=0)
+        told = prune(service.access.whole_engine, dry_run=True, older_than=0)
         assert [(each.run_id, each.what) for each in told.removed] == [(view.row.run_id, "results")]
         assert told.bytes > 0
         assert (await service.watcher.get_run(view.row.run_id)).snapshot.final_answer == "kept"
-        done = await service.upkeep.prune(older_than=0)
+        done = prune(service.access.whole_engine, older_than=0)
         assert (done.removed, done.failed) == (told.removed, [])
         assert not view.directory.path.exists()
 
@@ -134,7 +134,7 @@ async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
         view, _ = await service.start(asked("q", config, source="stuck"))
         await wait_until((view.directory.path / "events.jsonl").exists)
-        assert (await service.upkeep.prune(older_than=0)).removed == []
+        assert (prune(service.access.whole_engine, older_than=0)).removed == []
         await service.control(view.row.run_id, "cancel")
         assert (
             await service.watcher.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)
