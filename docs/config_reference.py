@@ -114,7 +114,7 @@ The tables below list all keys. In the type column, `≤200` is the maximum numb
 ## In an editor
 
 `massgen configs --schema > massgen.schema.json` writes the [JSON Schema](config.schema.json). Editors with Red
-Hat's YAML extension, such as VS Code, use it if the config starts with this line:
+Hat's YAML extension, such as VS Code, use the schema if the config starts with this line:
 
 ```yaml
 # yaml-language-server: $schema=massgen.schema.json

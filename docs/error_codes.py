@@ -103,7 +103,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         ALL,
     ),
     "nesting_refused": Meaning(
-        "The outer run allows no nested runs, or has reached the limit on them.",
+        "The outer run allows no nested runs, or has reached its limit on them.",
         "Set `nested` in the config of the outer run ([nested runs](nested-runs.md)).",
         _START,
     ),
@@ -118,7 +118,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _OF_RUNS,
     ),
     "journal_newer": Meaning(
-        "A newer massgen-mcp worked on the run.",
+        "A newer version of massgen-mcp has worked on the run.",
         "Upgrade massgen-mcp, then continue the run; it stays unchanged until then.",
         frozenset({"control_run", "apply_result"}),
     ),

@@ -69,7 +69,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "You can't accept it in this state: …",
-            "The config's skills are too many or too large to check, or include something other than files.",
+            "The config's skills have too many files, are too large, or contain something other than files.",
             "Remove what the message names from the skills directory, or remove `use_skills` from the config.",
         ),
     ),
@@ -209,17 +209,17 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "no_answer": "No agent gave an answer.",
     "sandbox_denied": "The run needs a sandbox, and none works on this machine.",
     "config_invalid": "The config can't run on this machine.",
-    "runner_lost": "The process that executed the run was lost too many times.",
+    "runner_lost": "The processes that executed the run died too often.",
 }
 ENDS: Mapping[str, tuple[str, str]] = {
     "timed_out": ("The run reached its time limit.", REMEDIES["timeout"]),
     "cancelled": ("A user or client cancelled the run.", "Start a new run."),
     "interrupted": (
-        "The run's process was lost.",
+        "The run's process died.",
         "Continue it with `massgen resume ID`.",
     ),
     "input_required": (
-        "The run waits for a decision.",
+        "The run is waiting for a decision.",
         "Run `massgen answer`, or make the call that `next_step` names.",
     ),
 }
@@ -228,8 +228,8 @@ ENDS: Mapping[str, tuple[str, str]] = {
 CODES_HEAD = """
 ## Codes of errors
 
-Every interface reports refusals as `ERROR CODE:`; in Python, it is the attribute `code` of `MassgenError`. The command
-line also has [exit codes](cli.md#exit-codes).
+Every interface reports refusals as `ERROR CODE:`; in Python, the code is the attribute `code` of `MassgenError`. The
+command line also has [exit codes](cli.md#exit-codes).
 
 """
 

@@ -153,7 +153,7 @@ def storage_error(what: str, error: OSError) -> MassgenError:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return MassgenError("store_unavailable", f"{message}; `massgen doctor` shows which permission is missing")
         case _:
-            return MassgenError("store_unavailable", f"{message}; `massgen doctor` says more")
+            return MassgenError("store_unavailable", f"{message}; for details, run `massgen doctor`")
 
 
 def root_causes(error: BaseException) -> tuple[BaseException, ...]:

@@ -149,7 +149,7 @@ def _check_names(given: Mapping[str, object]) -> None:
     for name in given:
         if name not in known:
             near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else f"there are: {', '.join(sorted(known))}"
+            hint = f"did you mean {near}?" if near else f"the arguments are: {', '.join(sorted(known))}"
             raise MassgenError("invalid_arguments", f"unknown argument {name[:80]!a}; {hint}")
 
 

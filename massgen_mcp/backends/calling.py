@@ -156,7 +156,7 @@ class OutOfTimeError(BackendError):
     """The time of a call is up. `lack` says what has not come, without the name of the limit."""
 
     def __init__(self, seconds: float, *, heard: bool) -> None:
-        came = "no whole reply" if heard else "no reply started"
+        came = "no complete reply" if heard else "no reply started"
         slow = "" if heard else "; a local model may take minutes to produce its first word"
         self.lack = f"{came} within {seconds:g} s{slow}"
         super().__init__("timeout", f"call_timeout_seconds: {self.lack}; raise it in timeout_settings")

@@ -139,7 +139,7 @@ async def _guard(proxy: ProxySetting | None, response: httpx2.Response) -> None:
     named = response.headers.get_list("content-encoding", split_commas=True)
     encodings = [name.strip().lower() for name in named if name.strip().lower() not in ("", "identity")]
     if len(encodings) > 1 or not _encodings().issuperset(encodings):
-        unreadable = f"data in a compression that massgen can't read ({', '.join(encodings)})"
+        unreadable = f"data in a compression format that massgen can't read ({', '.join(encodings)})"
         raise BackendError("bad_reply", f"{response.url} answered with {unreadable}")
     if isinstance(response.stream, httpx2.AsyncByteStream):
         fault = BackendError("bad_reply", f"{response.url} sent more than {MAX_REPLY_BYTES} bytes")

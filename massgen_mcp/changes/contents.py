@@ -91,7 +91,7 @@ class _Talk:
         """The one content that is asked for."""
         (head,) = self.ask(line, 1)
         if head.endswith(b" missing"):
-            raise GitFailed("a file's contents are missing in the run's repository")
+            raise GitFailed("a file's contents are missing from the run's repository")
         size = int(head.rpartition(b" ")[2])
         content = self._stdout.read(size + 1)
         if len(content) != size + 1:

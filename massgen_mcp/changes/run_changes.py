@@ -131,7 +131,7 @@ class RunChanges:
             if found.conflicts:
                 paths = ", ".join(path_text(one.path) for one in found.conflicts)
                 raise MassgenError(
-                    "invalid_action", f"your files no longer fit the changes that this run should start from: {paths}"
+                    "invalid_action", f"your files conflict with the changes that this run should start from: {paths}"
                 )
             changed = repository.changes(base.id, found.tree)
             repository.own([*repository.structure(found.tree), *(one.after.blob for one in changed if one.after)])

@@ -195,7 +195,7 @@ PERMISSION_CURE = (
     "the sandbox doesn't allow it: make the path visible with `commands.readable`, or choose another `commands.sandbox`"
 )
 IGNORED_CURE = (
-    "{} is missing in the copies because git ignores it: create it in the check (such as `npm run build && npm "
+    "{} is missing from the copies because git ignores it: create it in the check (such as `npm run build && npm "
     "test`), or name its directory in the context path's `copy_ignored`"
 )
 

@@ -31,7 +31,7 @@ massgen help all: everything                  massgen --completion bash|zsh|fish
 OF_KIND = {
     "ask": "Ask a team of LLM agents. They answer, read each other's answers and vote.",
     "start": "Ask in the background and print the run's id. `massgen watch ID` follows it.",
-    "batch": "Ask every question in a file. QUESTION is the FILE, with one JSON object per line.",
+    "batch": "Ask every question in a file. For QUESTION, name a FILE with one JSON object per line.",
     "init": "Create a config by answering a few questions in a terminal, then ask QUESTION if you gave one.",
 }
 OF_ASK = """
@@ -101,7 +101,7 @@ environment:
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days to keep a finished run (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours to keep a finished run's workspaces (24)
   MASSGEN_MCP_STORE  like --store: keep runs in PostgreSQL; `massgen worker` executes them
-  MASSGEN_MCP_FILES  file storage of these runs: s3://..., gs://..., az://..., or a directory that all machines mount
+  MASSGEN_MCP_FILES  file storage for these runs: s3://..., gs://..., az://..., or a directory that all machines mount
   MASSGEN_MCP_GIT_HOSTS  git hosts that workers may clone from: HOST or HOST=TOKEN, separated by spaces
   MASSGEN_MCP_POOL  pool of workers for runs that you start here (default)
   MASSGEN_MCP_HTTP_TOKEN  bearer token for --transport http

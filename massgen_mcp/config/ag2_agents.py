@@ -25,7 +25,7 @@ _ELSEWHERE = (
     f"code runs in the same sandbox as the team's commands; write executor: {{type: {_LOCAL}}}, and for a container "
     "also orchestrator.commands: {sandbox: docker}"
 )
-_USER_MESSAGE = "You act for the group whose talk you read."
+_USER_MESSAGE = "You act on behalf of the group whose conversation you are reading."
 """Default instructions of who acts for a group."""
 
 

@@ -162,7 +162,7 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         AgentSettings(id=agent, backend=backend_of(server.type, name, base_url=base_url))
         for agent, name in zip(name_agents(names), names, strict=True)
     )
-    asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
+    asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} perspectives"
     description = f"default team: {server.type} at {server.place} ({asked}), since no provider's key is set"
     return DefaultTeam(Config(agents=agents), "server", description)
 

@@ -30,7 +30,7 @@ class WrongVersion:
         here = f"{self.package} {self.version} is installed" if self.version else f"{self.package} is not installed"
         by = f"; {' and '.join(self.brought_by)}" if self.brought_by else ""
         return (
-            f"{here}, and {OWN} needs {self.package}{self.wanted}{by}. Install {OWN} in a separate environment, "
+            f"{here}, but {OWN} needs {self.package}{self.wanted}{by}. Install {OWN} in a separate environment, "
             f"or run: pip install '{self.package}{self.wanted}'"
         )
 

@@ -29,7 +29,7 @@ async def serve_editor(service: RunService, environ: Mapping[str, str]) -> None:
         try:
             await agent.read()
         except ConnectionBroken as broken:
-            sys.stderr.write(f"ERROR invalid_arguments: cannot understand the editor: {broken}\n")
+            sys.stderr.write(f"ERROR invalid_arguments: cannot understand the editor's messages: {broken}\n")
         leave()
 
 

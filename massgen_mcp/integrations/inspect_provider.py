@@ -44,7 +44,7 @@ class TeamModel(ModelAPI):
     ) -> None:
         if api_key is not None:
             raise MassgenError(
-                "invalid_arguments", "api_key: massgen only reads keys from the environment; leave it out"
+                "invalid_arguments", "api_key: massgen reads keys only from the environment; leave it out"
             )
         super().__init__(model_name, base_url, api_key, [], config)
         self._arguments = arguments

@@ -191,7 +191,7 @@ class Estimate:
         if usd is None:
             return "price unknown"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
-        unknown = f", and {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
+        unknown = f", with {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
         guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
         return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
 

@@ -114,8 +114,10 @@ class Conductor:
         return None
 
     def finish_now(self) -> None:
-        """End coordination with the answers that are there; with none yet, at the first one."""
-        if not self._live_run.coordination.finish_requested and self._live_run.coordination.winner is None:
+        """End coordination with the answers that are there; with none yet, at the first one. No attempt follows."""
+        coordination = self._live_run.coordination
+        is_last = self.state.attempt > self._run_spec.policy.coordination.max_orchestration_restarts
+        if not coordination.finish_requested and not (coordination.winner is not None and is_last):
             if (asked := self._live_run.caller.asked) is not None:
                 self._live_run.record(InputGiven(kind=asked.kind, text="finish with the existing answers"))
             self._live_run.record(FinishRequested())
@@ -124,8 +126,9 @@ class Conductor:
         """Set the cap of the whole run, in US dollars. Does nothing unless it is above the present cap."""
         if self._live_run.caller.carried_out(control) or max_usd <= self.state.budget.max_usd:
             return
+        asked = self._live_run.caller.asked
         self._live_run.record(BudgetRaised(control=control, max_usd=max_usd))
-        if self._live_run.caller.asked is not None and self._live_run.caller.asked.kind == "budget_reached":
+        if asked is not None and asked.kind == "budget_reached":
             self._live_run.record(InputGiven(kind="budget_reached", text=f"max_usd {max_usd:g}"))
 
     def steer(self, control: int, message: str) -> None:
@@ -138,9 +141,13 @@ class Conductor:
         if self._run_spec.nested_runs is not None:
             await self._run_spec.nested_runs.admit(run_id)
 
-    def answer(self, decision: str) -> None:
-        """Tell the agent that asks what the caller decided; nothing if no agent asks any more."""
-        if self._live_run.caller.asked is not None and self._live_run.caller.asked.kind == "question":
+    def answer(self, decision: str, question: int | None = None) -> None:
+        """Tell the agent that asks what the caller decided. Does nothing if no agent asks any more, or if the open
+        question isn't the one of this number.
+        """
+        caller = self._live_run.caller
+        is_open = caller.asked is not None and caller.asked.kind == "question"
+        if is_open and question in (None, caller.questions):
             self._live_run.record(InputGiven(kind="question", text=decision))
 
     async def settle(self) -> None:
@@ -255,7 +262,7 @@ class Conductor:
             if final is None or begun.attempt > policy.max_orchestration_restarts or closing:
                 return None
             judgement = await self._judge(final, attempt)
-            if judgement.sufficient:
+            if judgement.sufficient or self._live_run.coordination.finish_requested:
                 return None
             begun = self._live_run.record(
                 AttemptStarted(attempt=begun.attempt + 1, reason=judgement.reason, instructions=judgement.instructions)

@@ -168,7 +168,7 @@ def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
         else:
             continue
         message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, since it is {what}"
-        ways = "work in the project's directory, or name it; if agents need only to read, set permission: read"
+        ways = "work in the project's directory, or name it; if agents only need to read, set permission: read"
         raise MassgenError("invalid_arguments", f"{message}; {ways}, and leave checks out")
 
 
@@ -246,7 +246,7 @@ def describe_ignored(config: Config) -> list[str]:
     """Name the settings that have no effect any more, in sentences."""
     if not config.orchestrator.refute:
         return []
-    return ["`refute` is ignored, because its tests spoiled one right winner in twenty. Leave it out."]
+    return ["`refute` is ignored, because its tests rejected one correct winner in twenty. Leave it out."]
 
 
 def require_neutral_judge(config: Config) -> None:

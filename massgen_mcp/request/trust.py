@@ -249,7 +249,7 @@ def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:
         paths = ", ".join(on_one_line(one.path) for one in earlier.unclear if isinstance(one, ReadPath | WritePath))
         lines.append(
             f"Please confirm again for {paths}: an earlier version of massgen stored your consent as text that "
-            "could mean more than one path."
+            "could match more than one path."
         )
     return lines
 
@@ -290,7 +290,7 @@ def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Conse
         "config_untrusted",
         f"{on_one_line(file.path)} came with this directory and asks for access outside it, so massgen started "
         f"nothing. It asks for these permissions (! means risky):\n{listed}\nA config found in a directory "
-        f"always stays within {on_one_line(file.project)}, even if you accept it. If you want to allow it, name "
+        f"is always confined to {on_one_line(file.project)}, even if you accept it. To allow this access, name "
         f"the config: {way}",
     )
 

@@ -11,6 +11,8 @@ class Caller:
 
     asked: InputRequired | None = None
     """What the caller has to decide before the run continues."""
+    questions: int = 0
+    """Number of times that the caller had to decide, the open question included."""
     decisions: dict[tuple[str | None, str], str] = field(default_factory=dict[tuple[str | None, str], str])
     """What the caller decided, by the agent that asked and its question."""
     by_control: dict[int, str] = field(default_factory=dict[int, str])
@@ -33,7 +35,10 @@ class Caller:
                 self.by_control[event.control] = event.message
             case BudgetRaised():
                 self.raises.add(event.control)
+                if self.asked is not None and self.asked.kind == "budget_reached":
+                    self.asked = None  # a kill may have come before `InputGiven`
             case InputRequired():
+                self.questions += 1
                 self.asked = event
             case InputGiven():
                 if self.asked is not None:

@@ -53,7 +53,7 @@ class BatchQuestion(BaseModel, frozen=True, strict=True, extra="forbid", hide_in
 def read_questions(path: Path, results: Path) -> list[BatchQuestion]:
     """Of a file with a JSON object on each line. Raises `MassgenError` invalid_arguments, naming all wrong lines."""
     if path.resolve() == results.resolve():
-        raise MassgenError("invalid_arguments", f"{path}: name a different file for the results than for the questions")
+        raise MassgenError("invalid_arguments", f"{path}: name different files for the questions and the results")
     try:
         return questions_of(path.read_text(encoding="utf-8-sig").split("\n"), str(path))
     except (OSError, UnicodeDecodeError) as error:

@@ -54,7 +54,7 @@ def checked_raise(view: RunView, value: float | None) -> str:
     """The new cap as it is stored. Raises `MassgenError` where it would raise nothing."""
     if view.ended:
         raise MassgenError(
-            "invalid_action", f"run {view.row.run_id} is {view.state}, so it has already finished spending"
+            "invalid_action", f"run {view.row.run_id} is {view.state}, so its budget can no longer be raised"
         )
     if outer := view.row.parent:
         message = f"run {view.row.run_id} uses part of the budget of run {outer}; raise that run's budget instead"

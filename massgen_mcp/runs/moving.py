@@ -157,7 +157,7 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
             runs.append((_moved_run(engine, one, request), files))
         write_run_file(target, runs)
     needs = f", and needs {', '.join(dict.fromkeys(keys))} there" if keys else ""
-    notes = () if view.ended else (f"The run continues where you import that file; import it only once{needs}.",)
+    notes = () if view.ended else (f"The run continues where you import that file{needs}; import it only once.",)
     return MovedOut(view.row.run_id, str(target), moved=not view.ended, notes=notes)
 
 
@@ -477,7 +477,7 @@ def _require_free_session(engine: Engine, run: NewRun) -> None:
     )
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError(
-            "session_busy", f"run {busy[0]} of the same session is active here; import this run when that one has ended"
+            "session_busy", f"run {busy[0]} of the same session is active here; wait for its end, then import this run"
         )
 
 

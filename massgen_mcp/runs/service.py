@@ -21,7 +21,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.access import RunAccess, find_no_user
 from massgen_mcp.runs.applier import PatchApplier
 from massgen_mcp.runs.checks import check_action, checked_raise
-from massgen_mcp.runs.engine import Action, Engine
+from massgen_mcp.runs.engine import Action, CallerAnswer, Engine
 from massgen_mcp.runs.outcomes import RunOutcomes
 from massgen_mcp.runs.pages import RunPages
 from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
@@ -135,6 +135,8 @@ class RunService:
         if message:
             backends = [agent.backend for agent in view.directory.read_request().config.agents]
             message = redactor_for(self.access.environ, backends).text(message)
+        if action == "answer":
+            message = CallerAnswer(question=view.snapshot.caller.questions, text=message).model_dump_json()
         await anyio.to_thread.run_sync(self.access.engine.store.controls.request, run_id, action, message)
         view = await self.watcher.get_run(run_id)
         await anyio.to_thread.run_sync(self.access.dispatch.see_to, view)
@@ -153,6 +155,6 @@ class RunService:
             view = await self.watcher.get_run(run_id)
         elif view.state in TERMINAL_STATES:
             raise MassgenError(
-                "invalid_action", f"run {run_id} is {view.state}; you can only resume an interrupted run"
+                "invalid_action", f"run {run_id} is {view.state}; you can resume only an interrupted run"
             )
         return view

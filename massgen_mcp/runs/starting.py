@@ -216,12 +216,12 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     if asked.levels == 0:
         raise MassgenError("nesting_refused", asked.depth_reached())
     if started >= nested.max_runs:
-        message = f"run {started} has already started {run_id} nested runs, the maximum (max_runs)"
+        message = f"run {run_id} has already started {started} nested runs, the maximum (max_runs)"
         raise MassgenError("nesting_refused", message)
     caps = caps_of_next(run.budget, nested, started, run.budget.free, None)
     if caps is None:
         message = (
-            f"too little is left of the {nested.share_of_budget:.0%}, the budget's share for nested runs "
+            f"too little is left of the {nested.share_of_budget:.0%} of the budget that nested runs may use "
             "(share_of_budget)"
         )
         raise MassgenError("nesting_refused", message)

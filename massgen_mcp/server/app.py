@@ -236,7 +236,7 @@ class MassgenServer(SurfaceServer):
             middleware=[listed],
             title="massgen-mcp",
             version=__version__,
-            description="A team of LLM agents answers, reads each other and votes.",
+            description="LLM agents answer, read each other's answers and vote.",
             instructions=INSTRUCTIONS,
             log_level="WARNING",
         )

@@ -92,7 +92,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 def _text_of(reply: CallToolResult | InputRequiredResult) -> str:
     """A tool's reply as a document. Raises `ResourceNotFoundError` where the tool refused."""
     if not isinstance(reply, CallToolResult):
-        raise TypeError("massgen can only ask the client during a tool call")
+        raise TypeError("massgen can ask the client only during a tool call")
     if reply.is_error or reply.structured_content is None:
         raise ResourceNotFoundError(" ".join(block.text for block in reply.content if isinstance(block, TextContent)))
     return json.dumps(reply.structured_content, ensure_ascii=False, separators=(",", ":"))
@@ -129,7 +129,7 @@ EVENTS_AT_ONCE = 200
 
 @in_thread
 def event_page(view: RunView, after: int) -> str:
-    """The events whose number is above `after`, as JSON. One event that is longer than a page is a page of its own.
+    """The events whose numbers are above `after`, as JSON. An event longer than a page gets a page to itself.
     Raises `MassgenError` run_damaged, store_unavailable.
     """
     reader = view.directory.event_log.follow(after)

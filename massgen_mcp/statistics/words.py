@@ -107,7 +107,7 @@ def _cheaper(one: Alone) -> str:
     as_right = one.right.count * one.team_right.of >= one.team_right.count * one.right.of
     known = one.money.usd is not None and not one.team_money.unknown and not one.money.unknown
     cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
-    few = f": too few for a conclusion; at least {FEWEST} are needed" if one.right.of < FEWEST else ""
+    few = f": too few marked runs for a conclusion; at least {FEWEST} are needed" if one.right.of < FEWEST else ""
     return f"; alone, it would have been right as often, but cheaper{few}" if as_right and cheaper else ""
 
 
@@ -126,7 +126,7 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
         f"{dollars(way.usd_per_right or 0.0)} with {preview(plain(way.name), NAME)} ({share_text(way.right)} right)"
         for way in (best, usual)
     )
-    few = f"too few for a conclusion; at least {FEWEST} of each are needed"
+    few = f"too few marked runs for a conclusion; at least {FEWEST} of each are needed"
     claim = "they answered different questions; `massgen eval --from runs` asks both the same questions"
     enough = min(best.right.of, usual.right.of) >= FEWEST
     yield f"cost of a right answer by {best.kind}: {cheap}; most frequent: {most}; {(claim if enough else few)}"

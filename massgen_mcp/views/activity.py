@@ -102,7 +102,7 @@ def _sentences(run: RunState, doing: Activities) -> str:
     if (asked := run.input_required) is not None:
         if asked.kind == "budget_reached":
             return "The next call would exceed the budget: raise it, or finish with the existing answers"
-        return f"{name_of(run, asked.agent) if asked.agent else 'The team'} asks you something"
+        return f"{name_of(run, asked.agent) if asked.agent else 'The team'} has a question for you"
     match run.state:
         case "queued":
             return "The run is queued"

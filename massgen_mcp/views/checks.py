@@ -37,7 +37,7 @@ def tests_notes(run: RunState) -> list[tuple[str, bool]]:
     tests = run.judged_tests
     if not tests:
         return []
-    whole = f"{MISUNDERSTANDING}; `massgen result {run.run_id} --view votes` has the scripts"
+    whole = f"{MISUNDERSTANDING}; `massgen result {run.run_id} --view votes` shows the scripts"
     standing = [(one, False) for one in filter(None, [standing_in_tests(run)])]
     return [*standing, *((replace_names(run, _test(one)), one.void is not None) for one in tests), (whole, True)]
 
@@ -58,7 +58,7 @@ def standing_in_tests(run: RunState) -> str:
     others = [one for one in tests if one.void is None and one.author != run.winner.agent]
     passed = sum(run.winner.label in one.passed for one in others)
     authors = len({one.author for one in others})
-    by = f" by {authors} other agent{'s' if authors > 1 else ''}" if authors else " of others"
+    by = f" by {authors} other agent{'s' if authors > 1 else ''}" if authors else " by others"
     void = sum(one.void is not None for one in tests)
     uncounted = f"; {counted(void, 'test')} not counted" if void else ""
     return f"{winner} passes {passed} of {counted(len(others), 'test')}{by}{uncounted}"
@@ -148,7 +148,7 @@ def _checks_state(run: RunState, checked: FilesChecked, files: str) -> str:
             return ""
         case "passed":
             silent = len(run.work_done.void)
-            void = f", but {silent} of them gave no result" if silent else ""
+            void = f", but {counted(silent, 'check')} gave no result" if silent else ""
             return f"The {files} pass the checks{void}"
         case "failed":
             failed = [one.command for one in checked.outcomes if one.result == "failed"]

@@ -47,9 +47,7 @@ def describe_vendors(run: RunState) -> str:
     vendors = [*dict.fromkeys(asked)]
     if len(asked) == len(vendors) or "scripted" in vendors:
         return ""
-    return (
-        f"The team has models from {counted(len(vendors), 'vendor')}, with {len(asked)} agents: {', '.join(vendors)}."
-    )
+    return f"The team's {len(asked)} agents use models from {counted(len(vendors), 'vendor')}: {', '.join(vendors)}."
 
 
 def why_weak(run: RunState, *, checks: bool = True) -> list[str]:

@@ -133,7 +133,7 @@ def _describe_checks(run: RunState) -> Iterator[str]:
             failing = max(1, len(work.failing))
             yield f"{failing} of {yours} {_conjugate('fail', failing)}"
         case "nothing_checked":
-            yield f"{yours} could not tell"
+            yield f"{yours} gave no result"
         case _:
             pass
 

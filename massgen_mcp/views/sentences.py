@@ -139,7 +139,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
-                return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
+                return Sentence(f"{text}; the answer's files weren't kept", event.unkept, "ERROR", record="session_end")
             level: LogLevel = "WARNING" if event.failing_checks else "INFO"
             return Sentence(text, event.answer, level, record="session_end")
         case RunFailed():
@@ -350,7 +350,7 @@ def _stage_words(event: StageOpened) -> str:
     known = f" ({event.lead} against {event.rival})" if event.lead else ""
     match event.kind:
         case "answer":
-            does = f"{('is' if len(event.agents) == 1 else 'are')} asked; {event.left} may follow"
+            does = f"{('is' if len(event.agents) == 1 else 'are')} asked; {event.left} more may follow"
         case "vote":
             again = " once more" if event.because == "tied" else ""
             does = f"{'votes' if len(event.agents) == 1 else 'vote'}{again}, for {answers}"
@@ -462,7 +462,7 @@ def _describe_equals(event: WinnerChosen) -> str:
     if event.outcome in DECIDED_BY_RUNS:
         return f"the same files: {named}"
     same = any({*event.drawn} <= {*camp.answers} for camp in event.camps)
-    return f"equally many votes and the same content: {named}" if same else f"tied: {named}"
+    return f"tied, with the same content: {named}" if same else f"tied: {named}"
 
 
 def _counts(votes: Mapping[str, int]) -> str:

@@ -259,7 +259,7 @@ async def test_a_reply_has_until_its_time_is_up() -> None:
     slow = Prompter([[TextPart("a"), Pause(30), StopPart("end")]])
     with (
         anyio.fail_after(5),
-        pytest.raises(BackendError, match=r"^timeout_seconds: no whole reply within 0\.05 s; ") as e,
+        pytest.raises(BackendError, match=r"^timeout_seconds: no complete reply within 0\.05 s; ") as e,
     ):
         await SingleAgent(slow, timeout_seconds=0.05).simple_chat("Hello?")
     assert e.value.reason == "timeout"

@@ -201,7 +201,7 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
         ({"model": "massgen/basic_mutli"}, "NotFoundError", "Did you mean @examples/basic_multi?"),
         ({"model": "massgen/path:nowhere.yaml"}, "NotFoundError", "Config file not found: nowhere.yaml"),
         ({"model": "massgen/model:gpt-5"}, "AuthenticationError", "needs OPENAI_API_KEY"),
-        ({"model": "massgen/build"}, "BadRequestError", "name model or models"),
+        ({"model": "massgen/build"}, "BadRequestError", "set model or models"),
         ({"model": "massgen/build", "models": ["what"]}, "BadRequestError", "write provider/model"),
         (
             {"model": "massgen/build", "models": ["x"], "num_agents": "3"},
@@ -213,17 +213,17 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
         (
             {"model": "massgen/scripted", "models": ["gpt-5"]},
             "BadRequestError",
-            "only works with the model massgen/build",
+            "works only with the model massgen/build",
         ),
         (
             {"model": "massgen/scripted", "api_key": "k"},
             "BadRequestError",
-            "massgen only reads keys from the environment",
+            "massgen reads keys only from the environment",
         ),
         (
             {"model": "massgen/model:scripted/x", "use_docker": True},
             "BadRequestError",
-            "there is no container for agents' commands",
+            "no container is available for agents' commands",
         ),
         ({"model": "massgen/model:grok/x", "temperature": 9, "k": "XAI"}, "BadRequestError", "temperature"),
     ],

@@ -125,7 +125,7 @@ async def test_without_docker_no_run_of_the_config_with_docker_begins(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{place.path}/no.sock")
     config = massgen.build_config(models=["gpt-5"], use_docker=True)
-    with pytest.raises(massgen.MassgenError, match="there is no container for agents' commands") as refused:
+    with pytest.raises(massgen.MassgenError, match="no container is available for agents' commands") as refused:
         await massgen.run("q", config_dict=config)
     assert refused.value.code == "config_invalid"
     assert models.requests == []

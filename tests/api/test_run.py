@@ -118,7 +118,11 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         ({"config": "@examples/scripted", "base_url": "http://x"}, "invalid_arguments", "base_url needs model"),
         ({"model": "scripted/x", "num_agents": 11}, "config_invalid", "a team needs 1 to 10 agents, not 11"),
         ({"config_dict": {"agents": []}}, "config_invalid", "config_dict: agents"),
-        ({"model": "scripted/x", "use_docker": True}, "config_invalid", "there is no container for agents' commands"),
+        (
+            {"model": "scripted/x", "use_docker": True},
+            "config_invalid",
+            "no container is available for agents' commands",
+        ),
         ({"model": "scripted/x", "contxt_paths": []}, "invalid_arguments", "did you mean context_paths?"),
         ({"model": "scripted/x", "output_file": "no/such/a.txt"}, "invalid_arguments", "no/such doesn't exist"),
         ({"model": "scripted/x", "session_id": "s"}, "invalid_arguments", "there is no session 's' in this process"),

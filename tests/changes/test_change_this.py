@@ -126,7 +126,7 @@ async def test_a_turn_whose_directory_changed_while_it_waited_fails_by_name(
         await call(client, "wait_run", run_id=second)
     end = events_of(home.run_directory(second))[-1]
     assert (end["type"], end["reason"]) == ("run_failed", "config_invalid")
-    assert end["message"] == "your files no longer fit the changes that this run should start from: project/code"
+    assert end["message"] == "your files conflict with the changes that this run should start from: project/code"
 
 
 async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(

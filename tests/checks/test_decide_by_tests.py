@@ -164,4 +164,4 @@ async def test_a_winner_of_votes_is_weak_if_another_answer_passes_more_of_the_te
     assert winner(ended)[0] == "adds"
     assert ended.snapshot.work_done.weak == ("tests_disagree",)
     assert any("another answer passes more of the tests" in told for told in cautions(ended.snapshot))
-    assert "tests speak for another answer" in describe_outcome(ended.snapshot)
+    assert "tests favour another answer" in describe_outcome(ended.snapshot)

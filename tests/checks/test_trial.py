@@ -82,7 +82,7 @@ async def test_a_check_that_misses_what_git_ignores_is_told_what_to_do(project: 
     checks += [f'echo "Cannot find module from $PWD/{name}"; false' for name in ("value", "node_modules/there.js")]
     tried = await try_checks(team_on(project, TELLS, checks=checks), environ, seconds=60)
     assert [one.state for one in tried] == ["failed"] * 5
-    assert tried[0].cure.startswith("dist/made.js is missing in the copies because git ignores it")
+    assert tried[0].cure.startswith("dist/made.js is missing from the copies because git ignores it")
     assert "copy_ignored" not in "".join(one.cure for one in tried[1:])
 
 
@@ -107,7 +107,7 @@ def test_a_run_whose_every_check_is_void_says_so_in_its_result(home: TempHome, p
     assert result["note"].startswith("Nothing was checked")
     assert "NOT_APPLIED: 1 file; nothing was checked; apply them with `massgen apply run-" in done.stderr
     planned = run_command(home, SERVER_MODULE, "apply", result["run_id"], "--dry-run")
-    assert "clean: No check ran on the final files. Nothing was changed yet." in planned.stdout
+    assert "clean: No check ran on the final files. Nothing has been changed yet." in planned.stdout
 
 
 def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home: TempHome, project: Path) -> None:

@@ -200,7 +200,7 @@ def test_no_other_file_is_taken_for_results_or_changed(home: TempHome) -> None:
         assert "notes.md: not a results file" in told
         assert notes.read_bytes() == other
     told = batch(home, file.name, "--config", "@examples/scripted", "--output-file", file.name, code=1)
-    assert "name a different file for the results than for the questions" in told
+    assert "name different files for the questions and the results" in told
 
 
 def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
@@ -211,7 +211,7 @@ def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
         assert "another process is working on this batch" in batch(home, "questions.jsonl", "--config", config, code=1)
         window.type("\x03")
         assert window.leave() == 4
-        assert "Run the same command to continue" in window.everything
+        assert "Repeat the command to continue" in window.everything
 
 
 @pytest.mark.parametrize("option", ["--json", "--automation", "--no-logs", "--dry-run"])

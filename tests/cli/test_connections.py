@@ -92,7 +92,7 @@ def cases(place: Place) -> list[Case]:
     through = {"HTTPS_PROXY": place.tunnel.url}
     missing = r"SSL_CERT_FILE=/missing: no such file"
     socks = rf"ALL_PROXY=socks5://{dead}: a SOCKS proxy, which needs the Python package socksio"
-    port = r"HTTPS_PROXY=http://proxy:port: its port is no number from 0 to 65535"
+    port = r"HTTPS_PROXY=http://proxy:port: the port isn't a number from 0 to 65535"
     with_password = {"HTTPS_PROXY": f"http://me:{PASSWORD}@proxy:port"}
     masked_dead = {"HTTPS_PROXY": f"http://me:{PASSWORD}@{dead}"}
     return [
@@ -125,10 +125,10 @@ def cases(place: Place) -> list[Case]:
         Case("socks5h", PLAIN, {"HTTP_PROXY": f"socks5h://{dead}"}, "HTTP_PROXY=socks5h"),
         Case("a port of letters", ENCRYPTED, {"HTTPS_PROXY": "http://proxy:port"}, port, port),
         Case("a port of letters, and a local model", local, {"HTTPS_PROXY": "http://proxy:port"}, None),
-        Case("a port too large", ENCRYPTED, {"HTTPS_PROXY": "proxy:99999"}, "its port is no number", "proxy:99999"),
+        Case("a port too large", ENCRYPTED, {"HTTPS_PROXY": "proxy:99999"}, "the port isn't a number", "proxy:99999"),
         Case("another kind", ENCRYPTED, {"HTTPS_PROXY": "ftp://proxy:21"}, "no proxy of the kind ftp"),
-        Case("no host", ENCRYPTED, {"HTTPS_PROXY": "http://:3128"}, "not an address of a proxy"),
-        Case("a blank in it", ENCRYPTED, {"HTTPS_PROXY": "http://my proxy:3128"}, "not an address"),
+        Case("no host", ENCRYPTED, {"HTTPS_PROXY": "http://:3128"}, "not a proxy address"),
+        Case("a blank in it", ENCRYPTED, {"HTTPS_PROXY": "http://my proxy:3128"}, "not a proxy address"),
         Case("a password", ENCRYPTED, with_password, r"HTTPS_PROXY=http://\*\*\*@proxy:port"),
         Case("a dead proxy, and a local model", local, {"HTTP_PROXY": f"http://{dead}"}, None),
         Case(
@@ -206,7 +206,7 @@ def cases(place: Place) -> list[Case]:
             f"http://localhost:{place.model.port}/v1",
             {"HTTP_PROXY": f"http://{dead}", "NO_PROXY": "elsewhere.example"},
             None,
-            "this machine is asked without it",
+            "not used for this machine",
         ),
     ]
 
@@ -247,7 +247,7 @@ async def test_a_client_is_told_of_a_bad_variable_before_anything_starts(home: T
     async with here.client() as client:
         code, message = await expect_error(client, "start_run", question="hi", models=["gpt-5"])
     assert (code, here.runs) == ("config_invalid", [])
-    assert "HTTPS_PROXY=http://***@proxy:port: its port is no number" in message
+    assert "HTTPS_PROXY=http://***@proxy:port: the port isn't a number" in message
 
 
 DIRECT = (

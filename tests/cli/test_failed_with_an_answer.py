@@ -80,7 +80,7 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
         standing = await call(client, "get_status", run_id=row["run_id"])
         rest = await call(client, "get_result", run_id=row["run_id"], offset=500)
     assert (result["answer"], result["outcome"]) == ("ada says so.", "best_so_far")
-    assert result["note"].startswith("No agent voted or reviewed this answer: it is only ada's.")
+    assert result["note"].startswith("No agent voted for or reviewed this answer: it is only ada's.")
     assert result["next_step"].startswith("The answer is complete, but no agent voted for it")
     assert "an answer without a vote" in standing["next_step"]
     assert rest["next_step"].startswith("There is no text at this offset: the text has 12 characters. ")

@@ -316,7 +316,7 @@ def test_the_hooks_of_codex_come_beside_those_of_others_and_go_again(person: Tem
     file = settings(person, "codex").with_name("hooks.json")
     told = install(person, "codex", "--hook")
     assert str(file) in told
-    assert "after you trust them" in told
+    assert "once you trust them" in told
     added = json.loads(file.read_text())["hooks"]
     (note,), (wait,) = (added[event][0]["hooks"] for event in ("PostToolUse", "Stop"))
     program, *_, verb, directory = shlex.split(wait["command"])

@@ -214,7 +214,7 @@ def test_a_mentioned_file_is_given_to_the_agents_and_images_and_other_places_are
     config = home.config("one", agent("ada", {"answer": "read"}))
     for mention, told in (
         ("@shot.png", "@shot.png is an image"),
-        ("@/etc/hosts", "@/etc/hosts: this way, you can name only files in "),
+        ("@/etc/hosts", "@/etc/hosts: with @, you can name only files in "),
     ):
         with terminal(home, "--config", config, f"See {mention}", TERM="dumb") as window:
             assert window.leave() == 1

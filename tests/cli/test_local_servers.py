@@ -40,7 +40,7 @@ async def test_a_question_without_team_and_keys_is_asked_of_the_models_that_are_
     assert ended.returncode == 0, ended.stdout + ended.stderr
     (team,) = [line for line in ended.stdout.splitlines() if line.startswith("TEAM: ")]
     assert team.startswith("TEAM: default team: ollama at 127.0.0.1:")
-    assert "(qwen3:4b from 3 views)" in team
+    assert "(qwen3:4b from 3 perspectives)" in team
     assert "ANSWER_PREVIEW: Paris." in ended.stdout
     assert re.search(r"free for \d+ calls", ended.stdout), ended.stdout
     said = ended.stdout + ended.stderr

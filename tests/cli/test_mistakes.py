@@ -60,7 +60,7 @@ MISTAKES = {
         "massgen --model scripted/x --num-agents 99 q", 1, "a team needs 1 to 10 agents, not 99"
     ),
     "dollars with their sign": Mistake("massgen --max-usd '$5' q", 1, "such as 2.50"),
-    "no config": Mistake("massgen --validate", 1, "no config here, .*; create one with `massgen init`"),
+    "no config": Mistake("massgen --validate", 1, "no config found at, .*; create one with `massgen init`"),
     "no interrupted run": Mistake(
         "massgen --resume", 1, "no interrupted run; `massgen runs --state interrupted` lists"
     ),
@@ -153,7 +153,7 @@ MISTAKES = {
         "massgen eval @questions -c t.yaml", 1, "--against is missing: massgen eval --configs"
     ),
     "trust what": Mistake("massgen validate --trust", 64, "--trust needs FILE"),
-    "no config here": Mistake("massgen validate", 1, "no config here, .*; create one with `massgen init`"),
+    "no config here": Mistake("massgen validate", 1, "no config found at .*; create one with `massgen init`"),
     "a config that is not there": Mistake("massgen validate gone.yaml", 1, "Name a YAML file or @examples/NAME"),
     "a variable as model": config(
         "agents: [{backend: {type: openai, model: '${MODEL}'}}]",
@@ -192,7 +192,9 @@ MISTAKES = {
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
     "personas": config(f"{TEAM}enable_personas: true", "enable_personas: before a run, no model .* invents personas"),
     "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
-    "no http": config("agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", ": http://localhost:8000/v1"),
+    "no http": config(
+        "agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"
+    ),
     "a path that is not there": Mistake(
         "massgen --config t.yaml q",
         1,

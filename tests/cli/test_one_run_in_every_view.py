@@ -5,8 +5,10 @@ import re
 from mcp.types import TextContent
 
 from massgen_mcp.server.results.reply import as_json
+from tests.cli.reviewers import Reviewer, finding, reviewing
+from tests.cli.test_review import BUG, reviewed
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent
+from tests.harness import COMMAND_MODULE, TempHome, agent, call
 from tests.page.test_report import data_of
 from tests.terminal import only_child, terminal
 
@@ -71,7 +73,7 @@ def read_row(text: str) -> Row:
 
 
 async def test_names_and_outcome_are_the_same_in_every_view(home: TempHome) -> None:
-    """`get_status` has few tokens, so `get_result` tells the outcome; it keeps the labels that its fields have."""
+    """`get_result` keeps the labels that its fields have."""
     rows = {view: read_row(text) for view, text in (await read_views(home)).items()}
     assert rows == {
         "massgen QUESTION in a terminal": (True, ALL, NONE),
@@ -84,9 +86,24 @@ async def test_names_and_outcome_are_the_same_in_every_view(home: TempHome) -> N
         "massgen result --view votes": (True, {"gpt's 2nd"}, NONE),
         "massgen result": (True, {"gpt's 2nd"}, NONE),
         "massgen status": (True, VOTED_FOR, NONE),
-        "MCP get_status": (False, VOTED_FOR, NONE),
+        "MCP get_status": (True, VOTED_FOR, NONE),
         "massgen runs": (True, NONE, NONE),
         "MCP list_runs": (True, NONE, NONE),
         "MCP get_result": (True, NONE, LABELS),
         "MCP get_result full": (True, ALL, LABELS),
     }
+
+
+async def test_a_review_of_a_pull_request_has_the_outcome_that_its_run_has_elsewhere(home: TempHome) -> None:
+    """The comment of the GitHub action is the report in Markdown."""
+    reviewers = {name: Reviewer(finds=[finding(BUG)]) for name in ("gpt", "claude", "gemini")}
+    async with reviewing(home, **reviewers) as (config, _):
+        report = await reviewed(home, "--config", config, code=0)
+    async with home.client() as client:
+        listed = (await call(client, "list_runs"))["runs"]
+        [row] = [one for one in listed if one["run_id"] == report["runs"][0]]
+        replies = [await call(client, tool, run_id=row["run_id"]) for tool in ("get_status", "get_result")]
+    [outcome] = report["outcomes"]
+    assert re.fullmatch(r"(gpt|claude|gemini) wrote it from 3 answers", outcome)
+    assert f"\nOutcome: {outcome}.\n" in (home.work / "report.md").read_text()
+    assert [one["summary"] for one in (row, *replies)] == [outcome] * 3

@@ -86,7 +86,7 @@ def test_untracked_files_are_part_of_the_change_but_for_hidden_ones_and_the_revi
     (home.work / ":(top)").write_text("odd name\n")
     before = git(home, "status", "--porcelain")
     told = planned(home, "--previous", "earlier.md")
-    assert "3 untracked files, part of the change: :(top), conftest.py, new.py\n" in told
+    assert "3 untracked files included in the change: :(top), conftest.py, new.py\n" in told
     assert ": 4 files, +3 -1 lines\n" in told
     assert git(home, "status", "--porcelain") == before
 
@@ -124,7 +124,7 @@ async def test_files_without_a_changed_line_count_as_changed_and_text_hidden_by_
         assert "+ALSO HIDDEN" in ada.asked[0]
         assert "secret-of-mine" not in ada.asked[0]
         assert report["notes"] == [
-            "without 1 untracked file that agents may not read: .env",
+            "left out 1 untracked file that agents must not read: .env",
             "reviewers saw only the names of 1 binary file: logo.png",
         ]
         (home.work / "run.sh").write_bytes(b"rm -rf ~ # \0\n")
@@ -164,7 +164,7 @@ async def test_what_two_found_is_said_once_and_what_is_wrong_is_refuted_by_anoth
     assert "cy could not refute it" in markdown
     assert "free for 7 calls" in markdown
     assert f"### Refuted\n\n- `shop.py:6`: {WRONG} (refuted): An empty list is refused by the caller." in markdown
-    assert "; cy accepts that" in markdown
+    assert "; cy accepts the refutation" in markdown
 
 
 REJECTS = ("rejected", "No caller refuses it.")
@@ -185,8 +185,8 @@ def refute_in_silence(_: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("verdict", "accepts", "judged_by", "told"),
     [
-        (refuting, reject, "cy", "cy does not accept that: No caller refuses it."),
-        (refuting, None, "bo", "bo does not accept that: No caller refuses it."),
+        (refuting, reject, "cy", "cy does not accept the refutation: No caller refuses it."),
+        (refuting, None, "bo", "bo does not accept the refutation: No caller refuses it."),
         (refute_in_silence, accept_in_silence, None, "no second agent has accepted the refutation"),
     ],
     ids=["rejected", "the first one says nothing", "without a reason"],

@@ -12,8 +12,8 @@ from tests.planted import PLANTED
 
 __all__ = ["home"]
 
-TWO = "The team has models from 2 vendors, with 3 agents: openai, claude."
-ONE = "The team has models from 1 vendor, with 3 agents: claude."
+TWO = "The team's 3 agents use models from 2 vendors: openai, claude."
+ONE = "The team's 3 agents use models from 1 vendor: claude."
 
 
 @contextmanager

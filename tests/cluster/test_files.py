@@ -148,7 +148,7 @@ def test_the_doctor_tells_of_the_shared_store_its_workers_and_its_files(home: Te
 
     with cluster(home, shared_server(), **{FILES_VARIABLE: str(home.work / "objects")}) as machines:
         without = told(machines.home)
-        assert without["workers"] == ("warn", "no worker is alive for default (alive: none)")
+        assert without["workers"] == ("warn", "no worker serves default (alive: none)")
         machines.add_worker()
         found = told(machines.home)
         assert [found[name][0] for name in ("shared store", "workers", "clock", "shared files")] == ["ok"] * 4, found

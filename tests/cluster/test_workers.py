@@ -223,7 +223,7 @@ async def test_a_run_is_started_watched_steered_and_ended_through_any_server(mac
     async with home.client() as here, home.client() as there:
         waiting = await call(here, "start_run", question="six times seven?", config=config)
         assert waiting["status"] == "queued"
-        assert "no worker is alive" in str(waiting), "whoever waits is told why in vain"
+        assert "no worker serves" in str(waiting), "whoever waits is told why in vain"
         machines.add_worker()
         run_id = waiting["run_id"]
         seen = await call(there, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=30)
@@ -283,10 +283,10 @@ def test_a_worker_that_starts_while_postgresql_starts_waits_for_it_and_says_so_o
             worker = subprocess.Popen(
                 [elsewhere.python, "-m", SERVER_MODULE, "worker"], env=elsewhere.environ, stdout=output, stderr=output
             )
-        poll_until(lambda: "this worker waits for it" in log.read_text())
+        poll_until(lambda: "this worker keeps trying for" in log.read_text())
         server.start()
         poll_until(lambda: TAKES_RUNS in log.read_text())
-        assert log.read_text().count("waits for it") == 1
+        assert log.read_text().count("this worker keeps trying for") == 1
         assert worker.poll() is None
         worker.terminate()
         assert worker.wait(PATIENCE_SECONDS) == 0

@@ -81,7 +81,7 @@ async def test_one_fit_model_is_asked_from_three_views_and_two_quantizations_are
         team = await team_at(LocalServer("ollama", server.url))
     assert agents(team) == ["ollama/qwen3:8b"] * 3
     assert [agent.id for agent in team.config.agents] == ["qwen3-8b", "qwen3-8b-2", "qwen3-8b-3"]
-    assert team.description.endswith(" (qwen3:8b from 3 views), since no provider's key is set")
+    assert team.description.endswith(" (qwen3:8b from 3 perspectives), since no provider's key is set")
 
 
 async def test_a_model_that_is_loaded_fits_whatever_this_machine_has() -> None:

@@ -12,7 +12,7 @@ from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, home
 
 __all__ = ["home"]
 
-TOLD = "openai 2.54.0 is installed, and massgen-mcp needs openai<4,>=3.52; langchain-odd 1.0 asks for openai<3"
+TOLD = "openai 2.54.0 is installed, but massgen-mcp needs openai<4,>=3.52; langchain-odd 1.0 asks for openai<3"
 
 
 def installed(place: Path, name: str, number: str, *requires: str) -> None:
@@ -81,7 +81,7 @@ def test_validate_says_what_a_config_wants_and_cannot_have(home: TempHome, tmp_p
     assert "OK: " in told
     assert "Note: reader: the instructions mention running massgen, but the sandbox" in told
     assert "add `nested: {}`" in told
-    assert "Note: coder: openai 2.54.0 is installed, and massgen-mcp needs openai<4" in told
+    assert "Note: coder: openai 2.54.0 is installed, but massgen-mcp needs openai<4" in told
     team.write_text(team.read_text() + "nested: {}\n")
     assert (
         "the instructions mention running massgen, but the sandbox for commands doesn't have it"

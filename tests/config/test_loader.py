@@ -317,7 +317,7 @@ def test_commands_say_what_their_sandbox_cannot_have() -> None:
         ("image_archive: nowhere.tar", "commands.image_archive: file or directory not found or not readable"),
         ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY looks like the name of a key"),
         ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN looks like the name of a key"),
-        ("env: {CI: '${CI}'}", "massgen passes on nothing of your environment"),
+        ("env: {CI: '${CI}'}", "massgen doesn't pass your environment"),
         ("env: {A-B: x}", "commands.env"),
         ('env: {A: "x\\nB=y"}', "commands.env"),
     ):

@@ -173,7 +173,7 @@ async def test_without_a_sandbox_a_server_does_not_start(tmp_path: Path, monkeyp
     [
         ({"command": "x", "env": {"API_KEY": "sk-1"}}, "write API_KEY: ${NAME}; never put a key into a file"),
         ({"url": "https://x.example", "headers": {"Authorization": "Bearer 1"}}, "never put a key into a file"),
-        ({"command": "${HOME}/x"}, "${NAME} only works in env and headers"),
+        ({"command": "${HOME}/x"}, "${NAME} works only in env and headers"),
         ({"type": "sse", "url": "https://x.example"}, "streamable_http"),
         ({"command": "x", "readable": ["../up"]}, "expected absolute paths"),
         ({"command": "x", "network": ["*"]}, "expected host:port"),

@@ -395,7 +395,7 @@ async def test_a_run_has_its_key_in_the_other_store_or_it_is_said_and_may_be_giv
         own.verb("export", ids[-1], "--to", work / f"{number}.tar.gz")
         own.home.close()
     assert "another run" not in there.verb("import", work / "0.tar.gz")
-    assert "It lost its idempotency key, since another run here has the same one" in there.verb(
+    assert "The run lost its idempotency key, since another run here has the same key" in there.verb(
         "import", work / "1.tar.gz"
     )
     async with there.home.client() as client:

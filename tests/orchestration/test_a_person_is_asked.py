@@ -1,6 +1,6 @@
 """While a person is asked, the team stands still: no round's time passes, nothing is decided, nothing more is spent."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from massgen_mcp.events.agent_work import ModelCallStarted
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, FirstAnswersClosed, VoteCast, WinnerChosen
 from massgen_mcp.events.parts import Event, public_agent_name
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import InputGiven, InputRequired, RunCompleted, RunTimedOut
+from massgen_mcp.events.run import BudgetRaised, InputGiven, InputRequired, RunCompleted, RunTimedOut
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, question_tool
 from massgen_mcp.orchestration.conduct import Conductor
@@ -77,9 +77,13 @@ class Played:
 
 
 async def played(
-    models: list[Model], decide: Callable[[Conductor], None] | None, *, max_usd: float | None = None
+    models: list[Model],
+    decide: Callable[[Conductor], None] | None,
+    *,
+    max_usd: float | None = None,
+    past: Sequence[LogRecord] = (),
 ) -> Played:
-    """A run whose person decides after `THINKING` seconds, or never."""
+    """A run whose person decides after `THINKING` seconds, or never. `past`: what happened before a kill."""
     questions = CallerQuestions()
     team = tuple(
         Member(name, model, tariff=Tariff("m", price=PRICE), tools=(question_tool(questions, name),))
@@ -90,7 +94,7 @@ async def played(
     rules = Rules(seed="s", early_decision="majority")
     spec = RunSpec("?", team, rules, PATIENT, NullAnswerStore(), policy, budget=budget, caller_questions=questions)
     journal = EventList()
-    run = Played(Conductor(spec, journal))
+    run = Played(Conductor(spec, journal, past))
     journal.listen(lambda record: run.records.append(record.model_copy(update={"time": anyio.current_time()})))
 
     async def person() -> None:
@@ -102,12 +106,14 @@ async def played(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(person)
+        if past:
+            await run.conductor.resume()
         await run.conductor.conduct()
         tasks.cancel_scope.cancel()
     return run
 
 
-BUDGET = {"max_usd": 0.2}
+MAX_USD = 0.2
 TEAM = ((1.0, 2_500), (3.0, 2_500), (5.0, 2_500))
 
 
@@ -125,12 +131,21 @@ def stood_still(run: Played) -> None:
 
 
 async def test_who_is_asked_for_a_larger_budget_may_think_longer_than_any_round() -> None:
-    run = await played(team(), lambda conductor: conductor.raise_budget(1, 9.0), **BUDGET)
+    run = await played(team(), lambda conductor: conductor.raise_budget(1, 9.0), max_usd=MAX_USD)
     stood_still(run)
     assert run.of(RunCompleted)[0].outcome in ("consensus", "majority")
     assert not {AnswerSubmitted, VoteCast}.isdisjoint({type(r.event) for r in run.while_asked()}), (
         "calls that were under way came to their end"
     )
+
+
+async def test_a_kill_just_after_the_budget_was_raised_leaves_nothing_to_decide() -> None:
+    whole = await played(team(), lambda conductor: conductor.raise_budget(1, 9.0), max_usd=MAX_USD)
+    kinds = [type(record.event) for record in whole.records]
+    before_kill = whole.records[: kinds.index(BudgetRaised) + 1]
+    rest = await played(team(), lambda conductor: conductor.raise_budget(1, 9.0), past=before_kill, max_usd=MAX_USD)
+    assert rest.of(RunCompleted)
+    assert not rest.of(InputRequired)
 
 
 @pytest.mark.parametrize("asks_at", [1, 2])
@@ -143,14 +158,16 @@ async def test_who_is_asked_by_an_agent_may_think_longer_than_any_round(asks_at:
 
 @pytest.mark.parametrize("asks_at", [0, 1])
 async def test_a_run_that_is_told_to_finish_does_so_whatever_it_asked(asks_at: int) -> None:
-    run = await played(team(asks_at=asks_at), lambda conductor: conductor.finish_now(), **({} if asks_at else BUDGET))
+    run = await played(
+        team(asks_at=asks_at), lambda conductor: conductor.finish_now(), max_usd=None if asks_at else MAX_USD
+    )
     stood_still(run)
     assert run.of(RunCompleted)
     assert run.conductor.state.input_required is None
 
 
 async def test_a_run_that_nobody_decides_waits_for_its_own_limit() -> None:
-    run = await played(team(), None, **BUDGET)
+    run = await played(team(), None, max_usd=MAX_USD)
     assert run.of(RunTimedOut)
     assert run.records[-1].time == pytest.approx(PATIENT.run_seconds)
     assert not [record for record in run.while_asked() if isinstance(record.event, ModelCallStarted | WinnerChosen)]

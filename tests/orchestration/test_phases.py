@@ -17,7 +17,8 @@ from massgen_mcp.events.coordination import (
     PresentationStarted,
     WinnerChosen,
 )
-from massgen_mcp.events.run import AttemptStarted, RunCompleted, RunFailed
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.run import AttemptStarted, FinishRequested, RunCompleted, RunFailed
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits
 from tests.in_memory import EventList, NullAnswerStore
@@ -229,6 +230,21 @@ async def test_cutting_a_further_attempt_short_gives_the_answer_of_the_one_befor
     ended = await run_team(tmp_path, team(winner, other, orchestrator=settings), act=act)
     assert ended.snapshot.state == "cancelled"
     assert ended.snapshot.best_answer == "First."
+
+
+@pytest.mark.parametrize("moment", [WinnerChosen, PresentationStarted, AnswerPresented, ModelCallStarted])
+async def test_after_the_winner_is_chosen_finishing_now_means_no_further_attempt(
+    tmp_path: Path, moment: type[Event]
+) -> None:
+    """The last moment is the call in which the winner judges its own answer."""
+    winner = [{"answer": "42"}, {"vote": "own"}, {"say": "So."}, restart(), {"answer": "43"}, {"vote": "own"}]
+    other = [{"answer": "41"}, {"vote": "42"}, {"answer": "40"}, {"vote": "43"}]
+    settings = {"coordination": {"max_orchestration_restarts": 1}}
+    act = Act(moment, "finish_now", lambda event: getattr(event, "purpose", "evaluate") == "evaluate")
+    ended = await run_team(tmp_path, team(winner, other, orchestrator=settings), act=act)
+    assert [event.attempt for event in ended.of(AttemptStarted)] == [1]
+    assert ended.of(FinishRequested)
+    assert (ended.snapshot.state, ended.snapshot.final_answer) == ("completed", "So.")
 
 
 # -- debugging aids --------------------------------------------------------------------------------------------------

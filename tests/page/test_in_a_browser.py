@@ -88,7 +88,7 @@ async def test_who_changed_its_mind_is_named_with_both_answers(browser: Browser,
         legend = str(tab.js("document.querySelector('.legend').innerText"))
     assert "Changed their minds: ada from ada's 1st answer to bo's 2nd answer" in told
     assert told.count("changed its mind") == 1, "nobody else did"
-    assert "vote made void by a newer answer" in legend
+    assert "vote voided by a newer answer" in legend
     assert "tool or command" not in legend, "there was none"
 
 

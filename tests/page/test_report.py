@@ -63,7 +63,7 @@ async def test_a_report_that_cannot_be_written_fails_no_run_and_is_told_in_the_l
         result = await call(client, "wait_run", run_id=run_id)
         assert result["status"] == "completed"
     logs = list((home.path / "runners").rglob("*.log"))
-    poll_until(lambda: any("has no report" in log.read_text() for log in logs))
+    poll_until(lambda: any("cannot write the report" in log.read_text() for log in logs))
 
 
 async def test_the_verb_draws_a_run_that_goes_on_as_it_is_now(home: TempHome) -> None:

@@ -127,7 +127,7 @@ async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> 
             given = {"question": "q", "team": "scripted"}
             await call(ann, "start_run", **given, idempotency_key="k")
             code, told = await expect_error(ann, "start_run", **given)
-            assert (code, "you have used your quota of 1 runs this day" in told) == ("quota_reached", True)
+            assert (code, "you have reached your quota of runs per day (UTC): 1" in told) == ("quota_reached", True)
             await call(ann, "start_run", **given, idempotency_key="k")
         told = run_command(home, SERVER_MODULE, "audit", "--person", "ann", "--json")
         assert [entry["action"] for entry in json.loads(told.stdout)["entries"]] == ["start"]

@@ -211,7 +211,7 @@ async def test_a_run_waits_for_its_keys_and_says_which_one_is_missing(home: Temp
     async with home.client() as poor:
         status = await call(poor, "wait_run", run_id=run_id, timeout_seconds=5)
         assert status["status"] == "interrupted"
-        assert status["reason"] == "runner_lost: OPENAI_API_KEY is not set here"
+        assert status["reason"] == "runner_lost: this environment lacks OPENAI_API_KEY"
         code, message = await expect_error(poor, "control_run", run_id=run_id, action="resume")
         assert (code, "OPENAI_API_KEY" in message) == ("missing_key", True)
         assert not home.processes(RUNNER_MODULE)
@@ -243,6 +243,35 @@ async def test_an_agents_question_reaches_the_asker_and_the_decision_reaches_the
     lines = (home.run_directory(run_id) / "events.jsonl").read_text().splitlines()
     told = [json.loads(line)["event"]["type"] for line in lines if "Metres." in line]
     assert told == ["input_given", "tool_finished"]
+
+
+async def test_an_answer_that_a_kill_leaves_open_is_not_given_to_the_next_question(home: TempHome) -> None:
+    """The runner has recorded the answer and asks for the next one, and is lost before the store knows of it."""
+    agents = [
+        agent(name, {"call": "ask_the_asker", "arguments": {"question": question}}, {"answer": name})
+        for name, question in (("ada", "Metres or feet?"), ("bo", "Red or blue?"))
+    ]
+    config = home.config("asking", *agents, orchestrator={"allow_questions": True})
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        first = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
+        journal = home.run_directory(run_id) / "events.jsonl"
+        runner = home.processes(RUNNER_MODULE)[0]
+        end(runner, signal.SIGSTOP)
+        await call(client, "control_run", run_id=run_id, action="answer", message="The first decision.")
+        with closing(sqlite3.connect(home.path / "runs.sqlite3", isolation_level=None)) as store:
+            store.execute("BEGIN IMMEDIATE")
+            end(runner, signal.SIGCONT)
+            await wait_until(lambda: journal.read_text().count('"input_required"') == 2)
+            end(runner, signal.SIGKILL)
+            store.execute("ROLLBACK")
+        second = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
+        assert {first["reason"], second["reason"]} == {"question: Metres or feet?", "question: Red or blue?"}
+        await call(client, "control_run", run_id=run_id, action="answer", message="The second decision.")
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "completed"
+    events = [json.loads(line)["event"] for line in journal.read_text().splitlines()]
+    given = [event["text"] for event in events if event["type"] == "input_given"]
+    assert given == ["The first decision.", "The second decision."]
 
 
 async def test_a_message_of_the_asker_reaches_the_agents_of_a_running_run(home: TempHome) -> None:

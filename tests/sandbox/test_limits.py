@@ -28,11 +28,11 @@ async def test_no_way_to_take_more_than_there_may_be_goes_round_the_limits(
     told = await told_of(user, level, tmp_path)
     assert len(told) == 19
     assert {name for name, text in told.items() if text.startswith("[exit code 0,")} == set()
-    assert "more memory than it may" in told["files in memory"]
+    assert "more memory than allowed" in told["files in memory"]
     assert {name for name in REFUSED if told[name].endswith("refused")} == REFUSED
     for name in ("files without a name", "a directory that nobody lists", "the directory for temporary files"):
-        assert "take more room" in told[name], told[name]
-    assert "more files than there may be" in told["files"]
+        assert "take more space" in told[name], told[name]
+    assert "more files than allowed" in told["files"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or "bubblewrap" not in LEVELS, reason="hides control groups from itself as root")
@@ -50,8 +50,8 @@ def test_where_root_can_make_no_control_group_its_memory_and_processes_are_count
     )
     told = json.loads(done.stdout)
     assert {name for name, text in told.items() if text.startswith("[exit code 0,")} == set()
-    assert "more memory than it may" in told["files in memory"]
-    assert "more processes than it may" in told["processes"]
+    assert "more memory than allowed" in told["files in memory"]
+    assert "more processes than allowed" in told["processes"]
 
 
 async def test_whoever_may_take_enough_gets_all_of_it(tmp_path: Path) -> None:

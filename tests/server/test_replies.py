@@ -67,7 +67,9 @@ async def test_the_tools_cost_a_parent_less_than_the_budget(home: TempHome) -> N
 
 @pytest.mark.parametrize(("size", "most"), [(3, 161), (10, 300)])
 async def test_a_status_costs_few_tokens(home: TempHome, size: int, most: int) -> None:
-    """The random id of the run alone costs 13 to 23, and each vote 3 for the name of the answer."""
+    """The random id of the run alone costs 13 to 23, and each vote 3 for the name of the answer. After the end, the
+    sentence of its outcome comes on top.
+    """
     team = list(MODELS.items())[:size]
     steps = [[{"answer": f"{name} says {place * 7919}"}, {"vote": "own"}] for place, (name, _) in enumerate(team)]
     agents = [
@@ -84,8 +86,8 @@ async def test_a_status_costs_few_tokens(home: TempHome, size: int, most: int) -
         assert going["agents"][1] == "claude (claude-opus-5-5): voted for claude's 1st answer"
         await call(client, "control_run", run_id=run_id, action="finish_now")
         await call(client, "wait_run", run_id=run_id)
-        _, cost = await both_forms(client, "get_status", run_id=run_id)
-        assert cost < most
+        ended, cost = await both_forms(client, "get_status", run_id=run_id)
+        assert cost < most + tokens(ended["summary"])
 
 
 async def test_a_status_of_a_failed_team_with_long_names_fits_in_a_kilobyte(home: TempHome) -> None:

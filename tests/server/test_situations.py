@@ -195,7 +195,7 @@ SITUATIONS = [
     Situation(result_with_a_patch, ["view=diff has the patch. To apply it: apply_result."]),
     Situation(
         patch_that_was_read,
-        ["+line ten", "The diff is whole. To apply it: apply_result."],
+        ["+line ten", "The diff is complete. To apply it: apply_result."],
         ["votes", "team:", "cost_usd", "run_directory", "view=full"],
     ),
     Situation(patch_of_what_is_only_read, ["by hand: git -C ", "apply -p2"], ["apply_result"]),

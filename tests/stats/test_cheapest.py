@@ -44,7 +44,9 @@ def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_w
 
 def test_of_fewer_than_twenty_nothing_is_claimed() -> None:
     lines = told(runs("big small", "vote", 8, 10, 0.10), runs("small small", "vote", 5, 6, 0.02))
-    assert [line.rpartition(": ")[2] for line in lines] == ["too few for a conclusion; at least 20 of each are needed"]
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "too few marked runs for a conclusion; at least 20 of each are needed"
+    ]
 
 
 @pytest.mark.parametrize(

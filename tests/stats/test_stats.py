@@ -148,7 +148,5 @@ def test_marks_say_whether_one_agent_alone_would_have_been_as_right_and_cheaper(
     assert of(alone["gamma"]["right"]) == (0, 1), "what it said beside a wrong answer may be right"
     assert alone["beta"]["money"]["usd"] < alone["beta"]["team_money"]["usd"]
     told = verb(copied, "stats")
-    lines = [line for line in told.splitlines() if "had the right answer first in" in line]
-    assert [line.split()[0] for line in lines if "equally right, but cheaper: too few for a conclusion" in line] == [
-        "beta"
-    ]
+    lines = [line for line in told.splitlines() if "gave a right first answer in" in line]
+    assert [line.split()[0] for line in lines if "right as often, but cheaper: too few marked runs" in line] == ["beta"]

@@ -93,7 +93,7 @@ async def test_of_a_long_output_the_beginning_and_the_end_are_told(tmp_path: Pat
     ("command", "told"),
     [
         ("dd if=/dev/zero of=large bs=1M count=100", "File too large"),
-        ("for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f$i bs=1M count=40; done; sleep 60", "take more room"),
+        ("for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f$i bs=1M count=40; done; sleep 60", "take more space"),
         ("i=0; while [ $i -lt 9000 ]; do i=$((i+1)); : > n$i; done; sleep 60", "there are more files"),
         ("python3 -c 'x = bytearray(900 << 20)'", "[exit code"),
         ("yes", "printed more than"),

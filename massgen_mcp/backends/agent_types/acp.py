@@ -37,7 +37,7 @@ SECRET_LENGTH = 16
 
 class Acp(AgentType[AcpBackendConfig]):
     name = "acp"
-    misnamed = f"expected acp/PRESET or acp/PRESET/MODEL, with one of {', '.join(ACP_PRESETS)}"
+    misnamed = f"expected acp/PRESET or acp/PRESET/MODEL, where PRESET is one of {', '.join(ACP_PRESETS)}"
     limitable = False
     concurrency = CLI_CONCURRENCY
     team_rank = 1

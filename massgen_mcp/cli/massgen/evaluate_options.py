@@ -10,10 +10,10 @@ from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 
 MANUAL = """
-massgen gives every item to each team and to a single model. It then asks that model again, as often as the cost of \
-each team's answer allows. A run without an answer counts as wrong. The evaluation ends when all items are done, when \
-the budget can't cover the next run, or when every comparison with the single model is settled. Repeat the command to \
-continue; massgen never pays for an item twice.
+massgen gives every item to each team and to a single model. It then asks that model again until its answers have \
+cost as much as each team's. A run without an answer counts as wrong. The evaluation ends when all items are done, \
+when the budget can't cover the next run, or when every comparison with the single model is settled. Repeat the \
+command to continue; massgen never pays for an item twice.
 
 examples:
   massgen eval @questions --configs team.yaml --against gpt-5 --max-usd 20

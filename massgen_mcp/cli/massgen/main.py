@@ -111,7 +111,7 @@ def run_many(work: Callable[[T], Awaitable[int]], options: T) -> int:
         return run_async(work, options)
     except KeyboardInterrupt:
         print_error(
-            "Stopped. Runs that have started continue in the background. Run the same command to continue from here."
+            "Stopped. Runs that have started continue in the background. Repeat the command to continue from here."
         )
         return EXIT_INTERRUPTED
 

@@ -122,7 +122,7 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
 
 def _tell_report_faults(run: ForegroundRun) -> None:
     for fault in run.report_faults:
-        again = f"; `massgen result {run.run_id} --page` tries again" if run.listed else ""
+        again = f"; try again with `massgen result {run.run_id} --page`" if run.listed else ""
         print_error(f"cannot write {run.directory.report}: {fault}{again}")
 
 

@@ -207,7 +207,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.automation and (given.json or given.quiet or given.plain),
-            "--automation has its own output format; leave --json, --quiet and --plain out",
+            "--automation has its own output format; leave out --json, --quiet and --plain",
         ),
         (
             given.json and given.no_logs,
@@ -287,7 +287,7 @@ ARGUMENTS: ArgumentGroups = {
             metavar="=sha256:DIGEST",
             nargs="?",  # for the help alone: see `_with_whole_trust`
             type=trust_argument,
-            help="accept the config's permissions and remember that; with =sha256:..., accept only that version, "
+            help="accept the config's permissions and remember this; with =sha256:..., accept only that version, "
             "and only for this call",
         ),
         argument("--select", action="store_true", help="choose the config from a list"),
@@ -301,7 +301,7 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="one agent per model, such as gpt-5 or openrouter/NAME; separated by commas, can be repeated",
         ),
-        argument("--backend", metavar="TYPE", help="provider of --model; without --model: its strongest model"),
+        argument("--backend", metavar="TYPE", help="provider for --model; without --model: use its strongest model"),
         argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
         argument("--system-message", metavar="TEXT", help="system message for every agent"),
         argument(
@@ -343,7 +343,7 @@ ARGUMENTS: ArgumentGroups = {
             "--dry-run", action="store_true", help="show the team, its permissions and the estimated cost; ask no model"
         ),
         argument(
-            "--yes", "-y", action="store_true", help="answer yes to all questions except those about trust and applying"
+            "--yes", "-y", action="store_true", help="answer yes except to questions about trust or applying changes"
         ),
         argument(
             "--notify",

@@ -98,9 +98,7 @@ def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
 
 def _check(path: Path, config: Config, cwd: Path) -> None:
     if not path.is_relative_to(cwd):
-        message = (
-            f"@{path}: this way, you can name only files in {cwd}; name others in the config, under `context_paths`"
-        )
+        message = f"@{path}: with @, you can name only files in {cwd}; name others in the config, under `context_paths`"
         raise MassgenError("invalid_action", message)
     if path.suffix.lower() in _IMAGES:
         models = ", ".join(dict.fromkeys(agent.asked for agent in config.agents))

@@ -62,7 +62,10 @@ class ProxySetting:
             raise BadVariable(self.variable, self.shown, "not a proxy address", remedy)
         if parts.scheme.lower().startswith("socks") and find_spec("socksio") is None:
             message = "a SOCKS proxy, which needs the Python package socksio"
-            install = "run `pip install socksio` beside massgen-mcp, set an http:// proxy, or unset the variable"
+            install = (
+                "run `pip install socksio` in the environment of massgen-mcp, set an http:// proxy, or unset the "
+                "variable"
+            )
             raise BadVariable(self.variable, self.shown, message, install)
 
 

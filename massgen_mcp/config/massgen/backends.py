@@ -26,7 +26,7 @@ _LOCAL_TYPES = get_args(LocalBackendConfig.model_fields["type"].annotation)
 VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
 
 _NO_SUMMARY = "massgen shows the model's reasoning as the provider sends it"
-_NO_VERBOSITY = "this provider has no such setting; ask for the verbosity that you want in system_message"
+_NO_VERBOSITY = "this provider has no such setting; in system_message, ask for the verbosity that you want"
 _CONFINED = "here, Claude Code uses the team's tools, for files in its workspace and for commands in the sandbox"
 
 

@@ -72,9 +72,9 @@ def _allowed(patterns: list[str]) -> str | None:
     names = {_tool_name(pattern) for pattern in patterns}
     offered = f"here, Claude Code gets {', '.join(FILES)} and {BASH} from the team"
     if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
-        return f"{', '.join(beyond)}: not available. {offered}"
+        return f"{', '.join(beyond)}: not available; {offered}"
     if BASH not in names and (lacking := sorted(set(FILES) - names)):
-        return f"{', '.join(lacking)}: {_COME_TOGETHER}; leave the list out. {offered}"
+        return f"{', '.join(lacking)}: {_COME_TOGETHER}; leave the list out; {offered}"
     return None
 
 

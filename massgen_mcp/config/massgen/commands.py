@@ -17,7 +17,7 @@ _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
     f"{_OF_DOCKER}enable_sudo": "commands have their agent's rights; put the programs they need into the image",
     f"{_OF_SRT}read_mode": "commands can read only the workspace, context paths and programs",
-    "enable_code_based_tools": "agents call tools by name and write code for commands",
+    "enable_code_based_tools": "agents call tools by name, and run the code they write as commands",
 }
 """Why a key means nothing where an agent has commands."""
 REFUSED: Mapping[str, str] = {

@@ -106,7 +106,7 @@ FEATURES = (
     ),
     Feature(
         "subagents",
-        "agents can start nested runs, but not single agents; write nested: {max_depth: 1}, or leave this out "
+        "agents can start nested runs, but no single agents; write nested: {max_depth: 1}, or leave this out "
         "and list every agent under agents",
         {"agent": "main_agent subagent_agents", "coordination": "enable_subagents checkpoint_enabled"},
         {

@@ -65,7 +65,7 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
     """Additional environment variables for the CLI, which otherwise gets only its key."""
     hosts: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """Allowed connections besides the preset's hosts, as `host:port`."""
+    """Allowed connections in addition to those to the preset's hosts, as `host:port`."""
     enclosure: Literal["required", "off"] = "required"
     """`off`: the CLI runs outside the sandbox with all your rights; only in your own config."""
 
@@ -74,7 +74,7 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
         if (self.preset is None) == (self.command is None):
             raise ValueError(f"expected one of: preset ({', '.join(ACP_PRESETS)}), command")
         if self.command is not None and self.login == "own":
-            raise ValueError("login: own needs a preset, which defines where the login is")
+            raise ValueError("login: own needs a preset, which defines where the login is stored")
         if self.model != "default" and self.preset is None:
             raise ValueError(
                 "model: massgen can't choose the model of your own command; choose it in the CLI's settings"

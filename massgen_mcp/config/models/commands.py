@@ -66,7 +66,7 @@ class CommandsConfig(Settings, frozen=True):
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """Allowed TCP connections in bubblewrap and sandbox-exec, as host:port. Default: none."""
     open_network: bool = False
-    """True: commands can reach every host. Only in a container."""
+    """True: commands can reach every host. Needs Docker or Podman as the sandbox."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
     """Additional program directories that are readable, as absolute paths."""
     env: CommandVariables = Field(default_factory=dict[str, str])
@@ -84,9 +84,9 @@ class CommandsConfig(Settings, frozen=True):
     max_cpus: float | None = Field(default=None, gt=0, le=1_000)
     """Processors for a command, rounded up outside containers. None: all."""
     max_processes: int = Field(default=256, ge=16, le=10_000)
-    """Maximum number of processes of a command."""
+    """Maximum number of processes per command."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
-    """Disk limit for the agent's workspace and temporary files, which may comprise at most 200,000 files."""
+    """Disk limit for the agent's workspace and temporary files, with at most 200,000 files in total."""
 
     def __hash__(self) -> int:
         return hash(tuple(value for name, value in self if name != "env"))

@@ -46,7 +46,7 @@ class McpServerSettings(Settings, frozen=True):
     exclude_tools: ToolNames = ()
     """Tools to hide, named in the same way."""
     shared: bool = False
-    """Agents with the same settings for this server share one process. Otherwise each agent has its own."""
+    """True: agents with the same settings for this server share one process. False: each agent has its own."""
     required: bool = False
     """True: the run fails before its first model call if the server, or a tool in `allowed_tools`, is missing. False:
     agents work without it.
@@ -84,7 +84,7 @@ class HttpMcpServer(McpServerSettings, frozen=True):
     url: Address
     """The server's address."""
     headers: NotInFile = Field(default_factory=dict[str, str])
-    """Headers of every request. `${NAME}` inserts one of your environment variables."""
+    """Headers to send with every request. `${NAME}` inserts one of your environment variables."""
 
 
 McpServer = Annotated[StdioServer | HttpMcpServer, Field(discriminator="type")]
@@ -109,7 +109,7 @@ AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
 class AgentTexts(Settings, frozen=True):
-    """Your texts instead of the built-in ones. Agents still get the remaining instructions, for example on files."""
+    """Your texts instead of the built-in ones. Agents still get all other instructions, such as those on files."""
 
     evaluation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
     """The instruction for answering and voting."""
@@ -187,7 +187,9 @@ class Config(Settings, frozen=True):
     `--apply`. This has no effect on MCP clients, Python and LiteLLM.
     """
     notify: tuple[str, ...] = ()
-    """A program, with its arguments, to start after each run. Only in your own config, which needs no other key."""
+    """A program, with its arguments, to start after each run. Allowed only in your own config, where it
+    can be the only key.
+    """
 
     @field_validator("limits")
     @classmethod

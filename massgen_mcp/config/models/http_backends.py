@@ -37,7 +37,9 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     verbosity: Literal["low", "medium", "high"] | None = None
     """How much the model writes, for OpenAI models."""
     enable_web_search: bool = False
-    """The provider's own web search. This and the next three are refused for providers without the tool."""
+    """The provider's own web search. massgen refuses this and the next three keys for providers that
+    lack the tool.
+    """
     enable_x_search: bool = False
     """The provider's search on X."""
     enable_code_execution: bool = False

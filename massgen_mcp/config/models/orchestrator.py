@@ -27,7 +27,7 @@ def _nameable(path: str) -> str:
 
 
 class ContextPath(Settings, frozen=True):
-    """A file or directory of yours. All agents can read it, and each works on its own copy of a directory."""
+    """One of your files or directories. All agents can read it, and each works on its own copy of a directory."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_nameable)]
     """Absolute, or relative to the working directory."""
@@ -123,7 +123,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """
     effort: Effort = "high"
     """`high`: all agents answer in parallel. `auto`: three agents start, and more follow if they could change the
-    outcome. `low`: like `auto`, but with two. A list of models instead of a config uses `auto`.
+    outcome. `low`: like `auto`, but with two. If you pass a list of models instead of a config, `auto` applies.
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
     """Maximum number of agents that answer. None: all, or seven with `auto` and `low`."""
@@ -134,8 +134,9 @@ class OrchestratorConfig(Settings, frozen=True):
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Stop voting early: `proven`, when no vote can change the winner; `majority`, when an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
-    """Let the winner rewrite its answer, reuse the answer, or (`auto`) rewrite it only if that can add something. A
-    model without tools and without files always reuses its answer. In a tie, reuse returns all tied answers.
+    """`winner_present`: the winner rewrites its answer. `winner_reuse`: massgen uses the answer unchanged, or all tied
+    answers after a tie. `auto`: the winner rewrites its answer unless all agents agreed. A model without tools and
+    without files rewrites its answer only after a tie.
     """
     answer_format: Literal["text", "findings"] = "text"
     """`findings`: every answer is a JSON list of findings with file and line (see docs/review.md)."""
@@ -153,7 +154,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """
     first_answer_wait_seconds: float | None = Field(default=None, ge=0, le=86_400)
     """How long finished agents wait for an agent's first answer. None: 300, or three times as long as its model usually
-    takes in your runs, if that is longer; at most half of the run's time.
+    takes in your runs, if that is longer; at most half of the run's time limit.
     """
     show_reasons: bool = False
     """Agents that can still answer see the reasons given with void votes. Valid votes stay hidden."""

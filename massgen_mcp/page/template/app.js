@@ -165,7 +165,7 @@ async function act(action, more) {
   }
 }
 const mode = wanted => request('ui/request-display-mode', {mode: wanted})
-  .then(got => settle({displayMode: got.mode}), error => say(`The host can\'t show it this way: ${error.message}`, true));
+  .then(got => settle({displayMode: got.mode}), error => say(`The host can\'t show the run this way: ${error.message}`, true));
 document.addEventListener('click', event => {
   const link = event.target.closest('a[href]');
   if (!link) return;

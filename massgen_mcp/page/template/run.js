@@ -220,7 +220,7 @@ function pageIn(into) {
     const failed = checked.checks.filter(check => check.result === 'failed' && !check.flaky && !check.cure).length;
     return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
       : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
-        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks couldn\'t tell', 'busy');
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– some checks gave no result', 'busy');
   }
   function onBase(check) {
     const base = run.checks.checked.find(checked => checked.subject === 'base');

@@ -178,7 +178,7 @@ function start() {
     field('Team', teams, 'broad'), one('config', 'Or your own: path of a YAML file', {}, 'broad'),
     many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, to use a model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
     clis, many('context_paths', 'Files and directories that the team may read: one absolute path per line', 2),
-    h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'The team may change copies of them, for you to apply later'),
+    h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'The team may change copies of them; you can apply the changes later'),
     many('checks', 'Commands that test the changes to these paths, one per line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit (seconds)', {type: 'number', min: 1}),
     one('max_answers', 'Answers per agent', {type: 'number', min: 1, max: known.answers}), sums, plan, go);
@@ -442,7 +442,7 @@ async function changes(run, into, note, wish, whose) {
     : h('button', {type: 'button', 'aria-label': `Comment on ${now(file)} ${name}`, onclick: () => comment(file, file.hunks[k].now)}, 'Comment')]};
   into.replaceChildren(...[h('h2', {}, 'Changes in files'), choice.length > 1 ? field('Whose', choice) : null, h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
     h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
-    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can apply only together with all others`) : null,
+    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can apply only together with all the others`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     h('div', {class: 'files'}, (plan.left_out || []).map((one, k) => h('label', {class: 'box'}, others[k], 'left out: ', bdi(`${one.path}: ${one.reason}`)))),
     files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('Describe what should change. Comment on a line as FILE:LINE: comment. Click a line to start a comment.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));

@@ -47,7 +47,7 @@ _SHOWS: Mapping[Situation, str] = {
     "refuses": "reports a refusal as a refusal",
     "hangs": "stops when it is cancelled",
     "auth": "reports a wrong key",
-    "rate_limited": "reports that it got too many requests",
+    "rate_limited": "reports that the server got too many requests",
     "unreachable": "reports that the server doesn't respond",
     "crashes": "reports a crash as an error, not as a short answer",
 }

@@ -56,7 +56,7 @@ def _guarded(name: str, look: Callable[[], list[DoctorCheck]], home: Home) -> li
     try:
         return look()
     except OSError as error:
-        return [DoctorCheck(name, "fail", f"cannot look: {error}", f"make {home.path} readable for your user")]
+        return [DoctorCheck(name, "fail", f"cannot look: {error}", f"make {home.path} readable by your user")]
     except MassgenError as error:
         return [DoctorCheck(name, "fail", f"cannot look: {error}", "see the check of the run store above")]
 
@@ -133,7 +133,7 @@ def _state_directory(home: Home) -> list[DoctorCheck]:
 def _file_system(home: Home) -> list[DoctorCheck]:
     if kind := network_type(home.path):
         return [DoctorCheck("file system", "fail", network_message(home.path, kind), LOCAL_ADVICE)]
-    return [DoctorCheck("file system", "ok", "no other machine can share the state directory")]
+    return [DoctorCheck("file system", "ok", "the state directory isn't on a network file system")]
 
 
 def _writable(home: Home) -> list[DoctorCheck]:
@@ -193,7 +193,7 @@ def _store(engine: Engine) -> list[DoctorCheck]:
     if problem is None:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
-            return [DoctorCheck("run store", "fail", f"the list of runs was lost: it lacks {len(kept)} runs", AGAIN)]
+            return [DoctorCheck("run store", "fail", f"the list of runs is empty, but {len(kept)} runs exist", AGAIN)]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
@@ -243,7 +243,7 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "run `massgen wait ID` for one of these runs, with the keys they were started with"
+        advice = "run `massgen wait ID` for one of these runs, with the keys it was started with"
         checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none needed")]
 

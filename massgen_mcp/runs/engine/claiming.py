@@ -181,7 +181,7 @@ def check_quota(db: SqlConnection, user: User | None, usd: float | None, *, rais
             (user.name, begun.timestamp(), raised.number if raised else 0),
         ).fetchone()
         if most_runs is not None and raised is None and runs >= most_runs:
-            raise MassgenError("quota_reached", f"you have used your quota of {most_runs} runs this {span} (UTC)")
+            raise MassgenError("quota_reached", f"you have reached your quota of runs per {span} (UTC): {most_runs}")
         if most_usd is not None and (usd is None or usd > most_usd - spent):
             left = f"you have {max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD left this {span} (UTC)"
             raise MassgenError("quota_reached", f"{left}, net of the budgets of active runs; pass a smaller max_usd")

@@ -4,7 +4,9 @@ import secrets
 from base64 import b32encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
@@ -120,13 +122,32 @@ class EndedRow:
 @dataclass(frozen=True, slots=True)
 class Control:
     """A request to act on a run, such as to cancel it; `number` is unique. The `message` of `admit` is the id of the
-    run that is to begin.
+    run that is to begin, that of `answer` a `CallerAnswer`.
     """
 
     number: int
     run_id: str
     action: Wish
     message: str
+
+
+class CallerAnswer(BaseModel):
+    """The caller's decision and the number of the question in its run, so that no other question gets it after a kill
+    or a timeout. `question` None: earlier versions didn't keep it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    question: int | None
+    text: str
+
+    @classmethod
+    def read(cls, message: str) -> Self:
+        """Read the message of a stored control."""
+        try:
+            return cls.model_validate_json(message)
+        except ValidationError:
+            return cls(question=None, text=message)
 
 
 @dataclass(frozen=True, slots=True)

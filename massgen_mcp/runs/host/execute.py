@@ -41,7 +41,7 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.runnable import chosen_sandboxes, describe_missing_sandbox, server_places
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_names
-from massgen_mcp.runs.engine import Action, Control, EventWriter, FrozenRequest, RunFiles
+from massgen_mcp.runs.engine import Action, CallerAnswer, Control, EventWriter, FrozenRequest, RunFiles
 from massgen_mcp.runs.host.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.host.assembly import CommandAccess, RunResources, assemble
 from massgen_mcp.runs.host.judging import Judging, prepare_judging
@@ -88,10 +88,14 @@ class RunHandle:
         for control in controls:
             if control.action == "move":
                 continue  # whoever executes the run leaves it
-            if control.action == "admit":
-                await self._conductor.admit(control.message)
-            else:
-                self.do(control.action, control.message, control.number)
+            match control.action:
+                case "admit":
+                    await self._conductor.admit(control.message)
+                case "answer":
+                    answer = CallerAnswer.read(control.message)
+                    self._conductor.answer(answer.text, answer.question)
+                case action:
+                    self.do(action, control.message, control.number)
             if control.action != "cancel":  # that stays wanted until the run has ended
                 await self._conductor.settle()
                 done.append(control.number)

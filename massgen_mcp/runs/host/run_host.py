@@ -408,7 +408,7 @@ class NestedRunHost:
     def prepared(self, run_id: str) -> PreparedNestedRun:
         row = self._engine.store.index.get(run_id)
         if row.parent != self._run_id:
-            raise MassgenError("nesting_refused", f"{run_id} was not started inside {self._run_id}")
+            raise MassgenError("nesting_refused", f"{run_id} isn't a nested run of {self._run_id}")
         return self._prepared(row)
 
     def _prepared(self, row: RunRow) -> PreparedNestedRun:

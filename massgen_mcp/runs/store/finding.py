@@ -19,7 +19,7 @@ def find_run(index: RunIndex, beginning: str, *, to_change: bool = False) -> str
         raise unknown_run(beginning)
     prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
     if to_change and len(prefix.removeprefix(RUN_ID_PREFIX)) < LEAST_TO_CHANGE:
-        message = f"{beginning[:80]!r} is too short to name a run to change: give {LEAST_TO_CHANGE} or more characters"
+        message = f"{beginning[:80]!r} is too short: to change a run, give at least {LEAST_TO_CHANGE} characters"
         raise MassgenError("unknown_run", f"{message} of the id; `massgen runs` lists the ids")
     found = index.find_by_prefix(prefix, 2) if beginning else []
     if len(found) == 1 or prefix in found:

@@ -167,7 +167,7 @@ def _remove(engine: Engine, row: RunRow, what: Expirable, pruned: Pruned, *, dry
 def expired_run(row: RunRow) -> MassgenError:
     """What is left to say of a run whose results are gone."""
     how = f"{row.state} ({row.outcome})" if row.outcome else row.state
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(row.ended)) if row.ended else "some time ago"
+    when = time.strftime("on %Y-%m-%d %H:%M UTC", time.gmtime(row.ended)) if row.ended else "some time ago"
     return MassgenError(
-        "expired", f"run {row.run_id} ended as {how} on {when}; massgen has since removed its results. Start a new run"
+        "expired", f"run {row.run_id} ended as {how} {when}; massgen has since removed its results. Start a new run"
     )

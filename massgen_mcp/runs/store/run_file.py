@@ -200,7 +200,7 @@ def _manifest(text: bytes) -> Manifest:
             raise MassgenError("journal_newer", message)
         return Manifest.model_validate_json(text)
     except (ValidationError, KeyError, TypeError) as error:
-        raise _not_importable("its manifest is contradictory") from error
+        raise _not_importable("its manifest isn't valid") from error
 
 
 def _not_importable(why: str) -> MassgenError:

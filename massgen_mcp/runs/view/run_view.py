@@ -16,7 +16,16 @@ from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, Liveness, RunFiles, RunRow, unknown_run
+from massgen_mcp.runs.engine import (
+    CallerAnswer,
+    DamagedJournal,
+    Engine,
+    EventReader,
+    Liveness,
+    RunFiles,
+    RunRow,
+    unknown_run,
+)
 from massgen_mcp.runs.store.retention import expired_run
 from massgen_mcp.workspace.guard import safe_id
 
@@ -140,7 +149,7 @@ class RunWatch:
             if row.state in TERMINAL_STATES:
                 snapshot.lose_calls()  # cancelled when nobody worked on it: no event says so
                 self._end_nested(snapshot)
-        if snapshot.input_required and self._is_answered(row):
+        if snapshot.input_required and self._is_answered(row, snapshot):
             snapshot.store_state = row.state
             snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard
         held_up_by = None
@@ -155,8 +164,20 @@ class RunWatch:
         ahead = self._store.index.count_ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
 
-    def _is_answered(self, row: RunRow) -> bool:
-        return any(control.action != "steer" for control in self._store.controls.list_open([row.run_id]))
+    def _is_answered(self, row: RunRow, snapshot: RunState) -> bool:
+        """Tell whether an open control answers the caller's open question."""
+        caller = snapshot.caller
+        for control in self._store.controls.list_open([row.run_id]):
+            match control.action:
+                case "cancel" | "finish_now" | "move":
+                    return True
+                case "raise_budget" if not caller.carried_out(control.number):
+                    return True
+                case "answer" if CallerAnswer.read(control.message).question in (None, caller.questions):
+                    return True
+                case _:
+                    pass
+        return False
 
     def _end_nested(self, snapshot: RunState) -> None:
         """What the runs cost that were cancelled with this one; of one that cannot be read any more nobody knows."""

@@ -223,7 +223,7 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
     match application.state:
         case "clean":
             checks = f"{preview(application.checks, CHECKS_CHARACTERS)}. " if application.checks else ""
-            return f"{checks}Nothing was changed yet. {ways.do_it}"
+            return f"{checks}Nothing has been changed yet. {ways.do_it}"
         case "conflicts":
             return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:

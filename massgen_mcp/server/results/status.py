@@ -25,6 +25,7 @@ from massgen_mcp.server.results.words import (
     with_model,
 )
 from massgen_mcp.views.names import name_answer
+from massgen_mcp.views.outcome import describe_outcome
 
 REASON_CHARACTERS = 150
 A_WHILE = 10.0
@@ -36,6 +37,8 @@ class Status(ToolReply):
     """Of this run."""
     status: RunStatus
     """Where it stands."""
+    summary: str | None = None
+    """Its outcome as a sentence, once it has completed."""
     phase: Phase
     """What the team is doing."""
     round: int
@@ -76,7 +79,7 @@ class Status(ToolReply):
             f"max_usd {number(self.max_usd)}" if self.max_usd is not None else None,
         )
         cut = "reason truncated" if self.truncated else None
-        return lines(head, *self.agents, self.nesting, self.reason, cut, self.note)
+        return lines(head, self.summary, *self.agents, self.nesting, self.reason, cut, self.note)
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -91,6 +94,7 @@ def status(view: RunView, going_on: str = NOT_WOKEN) -> Status:
     return Status(
         run_id=view.row.run_id,
         status=view.state,
+        summary=describe_outcome(run) or None,
         phase=run.phase,
         round=max((agent.round for agent in run.agents.values()), default=0),
         elapsed_seconds=round(view.elapsed, 1 if view.elapsed < A_WHILE else None),

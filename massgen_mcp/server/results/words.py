@@ -16,7 +16,7 @@ from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 from massgen_mcp.views.checks import MISUNDERSTANDING, check_notes, hindered, standing_in_tests
 from massgen_mcp.views.ending import list_replacement_notes
-from massgen_mcp.views.firmness import describe_vendors, list_limits, list_objections, shortly, why_weak
+from massgen_mcp.views.firmness import describe_vendors, list_limits, list_objections, why_weak
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import list_decisions, nobody_voted
@@ -44,13 +44,13 @@ def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
         return salvage(view)
     match view.state:
         case "completed":
-            weak = shortly(view.snapshot.work_done.weak[:1])
             if not view.snapshot.final_answer:
                 return "Nothing more to do."
-            if weak and not view.snapshot.work_done.unreviewed:
-                return f"Weak: {weak}; see get_result."
-            alone = "No agent voted for this answer. " if view.snapshot.work_done.unreviewed else ""
-            return f"{alone}Call get_result for the answer."
+            if view.snapshot.work_done.unreviewed:
+                return "No agent voted for this answer. Call get_result for the answer."
+            if view.snapshot.work_done.weak:
+                return "Weak: get_result gives the reasons."
+            return "Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
             best = "an answer without a vote" if view.snapshot.work_done.unreviewed else "the best answer so far"
             best = "the unfinished work" if view.snapshot.outcome == "unfinished" else best
@@ -109,7 +109,7 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
     if (moment := applied_at(view.directory.changes)) is not None:
         stands = f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
         undo = "apply_result with undo=true" if apply == "apply_result" else f"{apply.rstrip('`')} --undo`"
-        return f"Applied at {stands}; {undo} takes the changes back."
+        return f"Applied at {stands}; {undo} reverts the changes."
     if command := patch_command(view.snapshot, changes, view.directory.path):
         return f"The directory was read-only for the run, so apply the changes by hand: {command}"
     return f"To apply it: {apply}{(f' agent={agent}' if agent else '')}."

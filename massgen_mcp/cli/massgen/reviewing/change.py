@@ -100,8 +100,8 @@ def change_of(
     if diff is not None and not change.diff.strip():
         raise MassgenError(
             "invalid_arguments",
-            f"--diff {show_name(diff)}: the diff is empty, so massgen reviewed nothing. Check whether the "
-            "command that made it failed, or review the working tree with `massgen review --branch BASE`",
+            f"--diff {show_name(diff)}: the diff is empty, so massgen reviewed nothing. Check the "
+            "command that made it, or review the working tree with `massgen review --branch BASE`",
         )
     if diff is not None and not change.files:
         raise MassgenError(
@@ -143,7 +143,7 @@ def _working_tree(view: Git, user: UserRepository, branch: str | None, without: 
         _add_untracked(view, user, new)
     notes: tuple[str, ...] = ()
     if hidden:
-        notes = (f"left out {counted(len(hidden), 'untracked file')} that agents may not read: {', '.join(hidden)}",)
+        notes = (f"left out {counted(len(hidden), 'untracked file')} that agents must not read: {', '.join(hidden)}",)
     text = view.run(*_DIFF, since, work_tree=user.top)
     return ReviewedChange(f"changes in the working tree since {since[:12]}", _decoded(text), user.top, notes=notes)
 
@@ -176,7 +176,7 @@ def _holds_credential(path: Path) -> bool:
 
 def _add_untracked(view: Git, user: UserRepository, names: Sequence[str]) -> None:
     """Make new files a part of the change in the private index, after their names were printed."""
-    print_error(f"{counted(len(names), 'untracked file')}, part of the change: {', '.join(map(show_name, names))}")
+    print_error(f"{counted(len(names), 'untracked file')} included in the change: {', '.join(map(show_name, names))}")
     given = b"\0".join(map(os.fsencode, names))
     added = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
     view.run(*added, given=given, work_tree=user.top)

@@ -95,6 +95,8 @@ class Review:
     """Said before, and the line is not there any more."""
     still: tuple[Earlier, ...] = ()
     """Said before, the line is there, and nobody found it this time."""
+    outcomes: tuple[str, ...] = ()
+    """The outcome sentences of the runs that found them: one, or one for each part of a long change."""
     unclear: tuple[str, ...] = ()
     """Why more may be wrong than was found."""
     notes: tuple[str, ...] = ()

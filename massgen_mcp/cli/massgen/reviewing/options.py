@@ -150,7 +150,7 @@ ARGUMENTS: ArgumentGroups = {
             "--previous",
             metavar="FILE",
             type=Path,
-            help="the previous report of this change; massgen doesn't repeat its findings",
+            help="the previous report on this change; massgen doesn't repeat its findings",
         ),
         argument("--dry-run", action="store_true", help="show what would be reviewed; ask no model"),
         argument("--no-logs", action="store_true", help="keep nothing on disk except the output files"),

@@ -62,6 +62,8 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
         f"{counted(len(found), 'finding')} ({proven} proven), {len(refuted)} refuted; {review.change.size}; "
         f"{counted(len(review.agents), 'agent')}, {spent_text(review.spent)}."
     )
+    for outcome in review.outcomes:
+        yield f"\nOutcome: {words(outcome)}."
     for why in (*review.unclear, *review.notes):
         yield f"\n- **Note:** {words(why)}"
     for one in found:
@@ -89,7 +91,7 @@ def _full(one: Reviewed) -> Iterator[str]:
         yield f"{ran}:\n\n{fence}sh\n{one.script.rstrip()}\n{fence}\n"
     tried = "; no other agent has checked it"
     if one.tried_by is not None:
-        tried = f"; {words(one.tried_by)} {'would refute' if one.refuted else 'could not refute'} it"
+        tried = f"; {words(one.tried_by)} {'considers it refuted' if one.refuted else 'could not refute it'}"
         tried += f": {words(one.reason)}" if one.reason else ""
         tried += _second(one)
     yield f"Found by {words(', '.join(one.found_by))}{tried}"
@@ -103,7 +105,7 @@ def _second(one: Reviewed) -> str:
         return "; no second agent has accepted the refutation"
     verb = "accepts" if one.accepted else "does not accept"
     objection = f": {words(one.objection)}" if one.objection and not one.accepted else ""
-    return f"; {words(one.judged_by)} {verb} that{objection}"
+    return f"; {words(one.judged_by)} {verb} the refutation{objection}"
 
 
 def _listed(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -143,6 +145,7 @@ def _json(review: Review, fail_on: FailOn) -> dict[str, Any]:
     return {
         "verdict": VERDICTS[code],
         "exit_code": code,
+        "outcomes": [*review.outcomes],
         "change": {"source": review.change.source, "files": [*review.change.lines]},
         "findings": [_finding(review, one) for one in review.findings],
         "still": [one.model_dump() for one in review.still],

@@ -48,6 +48,7 @@ from massgen_mcp.runs.host.foreground import run_here
 from massgen_mcp.views.ending import describe_loss
 from massgen_mcp.views.firmness import describe_partly_read
 from massgen_mcp.views.found import found_alone, found_together
+from massgen_mcp.views.outcome import describe_outcome
 from massgen_mcp.views.plain_text import counted
 
 SHARE = 2 / 3
@@ -306,6 +307,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     return Review(
         change,
         findings,
+        outcomes=tuple(dict.fromkeys(filter(None, map(describe_outcome, whole)))),
         unclear=unclear,
         notes=tuple(notes),
         agents={agent.id: getattr(agent.backend, "model", None) or agent.backend.type for agent in config.agents},

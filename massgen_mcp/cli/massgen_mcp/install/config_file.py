@@ -191,7 +191,7 @@ def write_text(file: Path, before: str, text: str) -> Path | None:
     if kept := not copy.exists():
         _replace(copy, before, mode)
     if read_text(file) != before:
-        raise refuse_change(file, "another program changed it just now; run the command again")
+        raise refuse_change(file, "another program has just changed it; run the command again")
     _replace(file, text, mode)
     return copy if kept else None
 

@@ -72,7 +72,7 @@ def _print_hooks(hooks: Change) -> None:
     print_line(f"The hooks that give Codex a run's result {state} {hooks.file}")
     if hooks.copy:
         print_line(f"Backup of the file: {hooks.copy}")
-    print_line("Codex runs them after you trust them: it asks when you next start it in a terminal; /hooks lists them.")
+    print_line("Codex runs them once you trust them: it asks when you next start it in a terminal; /hooks lists them.")
     print_line("After that, `codex exec` also runs them. Until then, Codex must call wait_run.")
 
 

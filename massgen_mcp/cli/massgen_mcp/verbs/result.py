@@ -38,7 +38,7 @@ def _describe_progress(view: RunView) -> str:
     match view.state:
         case "input_required":
             return (
-                f"{run_id} waits for you; `massgen status {run_id}` shows for what, `massgen answer {run_id}` answers"
+                f"{run_id} needs your input: `massgen status {run_id}` shows what; reply with `massgen answer {run_id}`"
             )
         case "interrupted":
             return f"{run_id} was interrupted; `massgen resume {run_id}` continues it"

@@ -13,7 +13,6 @@ from massgen_mcp.runs.engine import RunFilter
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.views.firmness import shortly
-from massgen_mcp.views.outcome import describe_outcome
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import spent_text
 
@@ -23,8 +22,8 @@ def say_status(view: RunView) -> None:
     status = results.status(view)
     how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
     print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
-    if outcome := describe_outcome(view.snapshot):
-        print_line(f"  {outcome}")
+    if status.summary:
+        print_line(f"  {status.summary}")
     for agent in status.agents:
         print_line(f"  {agent}")
     print_line(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")
@@ -48,7 +47,7 @@ async def list_runs(options: argparse.Namespace) -> int:
         print_line(page.as_json())
         return EXIT_OK
     if hides:
-        print_line("only runs of batches and evaluations here; `massgen runs --kind all` lists them")
+        print_line("there are only runs of batches and evaluations here; `massgen runs --kind all` lists them")
     elif not views:
         print_line("no runs")
     now = time.time()

@@ -90,7 +90,7 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     for line in asks:
         print_line(f"Asks for: {line}")
     if asks:
-        once = f"not accepted yet; accept it with `massgen validate {shlex.quote(source)} --trust`"
+        once = f"not yet; accept it with `massgen validate {shlex.quote(source)} --trust`"
         print_line(f"Accepted: {'in its current version' if is_accepted else once}")
     return EXIT_OK
 

@@ -117,7 +117,7 @@ class RunObjects:
             read = bytes(obstore.get(self._store, name).bytes())
             obstore.delete(self._store, name)
         if read != written:
-            raise MassgenError("store_unavailable", f"{self.url} returns different data than massgen wrote")
+            raise MassgenError("store_unavailable", f"{self.url} doesn't return the data that massgen wrote")
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ def check_schema(connection: psycopg.Connection[Any]) -> None:
             f"{SCHEMA_VERSION}); upgrade massgen-mcp",
         )
     if version < SCHEMA_VERSION:
-        what = "it has no tables yet" if not done else f"has an older schema ({version})"
+        what = "has no tables yet" if not done else f"has an older schema ({version})"
         raise MassgenError("store_unavailable", f"the run store {what}; update it with `massgen store upgrade`")
 
 

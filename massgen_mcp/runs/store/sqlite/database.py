@@ -227,7 +227,7 @@ class Database:
             self._forget()
         if self._connection is None:
             if not self._path.parent.is_dir():
-                raise MassgenError("store_unavailable", f"{self._path.parent} is no directory; {OTHER_HOME}")
+                raise MassgenError("store_unavailable", f"{self._path.parent} isn't a directory; {OTHER_HOME}")
             self._connection = _open(self._path)
             self._inode = self._path.stat().st_ino
         return self._connection
@@ -361,4 +361,4 @@ def _translation(error: sqlite3.Error) -> MassgenError:
         case name if name.startswith(_BROKEN):
             return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
-            return MassgenError("store_unavailable", f"{message}; `massgen doctor` says more")
+            return MassgenError("store_unavailable", f"{message}; for details, run `massgen doctor`")
