@@ -438,7 +438,7 @@ class _Pages:
 
     def _longer(self) -> ResultView:
         """Where everything that was shortened on this page is whole."""
-        votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
+        votes = replace(self, what="votes", agent=None, text=None, bounds=replace(self.bounds, most_bytes=MAX_BYTES))
         return "full" if self.what == "votes" or votes.page(ALL).size > MAX_BYTES else "votes"
 
     def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
