@@ -20,8 +20,8 @@ agent outside the tie judges, or a model of another vendor; else the final answe
 and when, is `deciding`).
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
-others. A run-off is one of them. Some come before the first answers (see `failing_test`), or say who is asked for one.
-Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer that
+others. A run-off is one of them. Some come before the first answers (see `before_answers`), or say who is asked for
+one. Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer that
 comes late; it names the agents that act and the answers that it is about.
 
 Whoever is late with its first answer is not waited for any more once first answers are closed, and is left out if a
