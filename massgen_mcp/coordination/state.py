@@ -21,8 +21,8 @@ and when, is `deciding`).
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
 others. A run-off is one of them. Some come before the first answers (see `before_answers`), or say who is asked for
-one. Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer that
-comes late; it names the agents that act and the answers that it is about.
+one. Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer
+that comes late; it names the agents that act and the answers that it is about.
 
 Whoever is late with its first answer is not waited for any more once first answers are closed, and is left out if a
 winner is found without it. Until then its answer counts, if the budget has room for the votes that it costs: stages
