@@ -31,7 +31,7 @@ from massgen_mcp.events.agent_work import (
     WorkEvent,
 )
 from massgen_mcp.events.coordination import ActionForm, AnswerSubmitted, WrittenTestsSubmitted
-from massgen_mcp.events.parts import CitationRecord, Claim, ShownReason, WrittenTest
+from massgen_mcp.events.parts import CitationRecord, Claim, WrittenTest
 from massgen_mcp.markers import draw_nonce, strip_markers
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import can_pay_votes
@@ -65,7 +65,7 @@ from massgen_mcp.orchestration.run_end import (
     report_step_limit,
 )
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import Texts, abilities_of, list_texts, measure_shortened
+from massgen_mcp.orchestration.window import abilities_of, list_texts, measure_shortened
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import (
@@ -200,7 +200,8 @@ class Round:
     @property
     def could_show_less(self) -> bool:
         """Whether a round that begins now would open with less: what the model can read was learned in this one."""
-        shown = self._texts_of(self._live_run.coordination.ballot(self._member.name), self._opened.reasons)
+        ballot = self._live_run.coordination.ballot(self._member.name)
+        shown = ballot_texts(self._live_run, ballot, self._opened.reasons, self._run_spec.answer_store)
         most = self._attempt.most_shown(self._member, list_texts(shown))
         return most is not None and (self._opened.most is None or most < self._opened.most)
 
@@ -304,7 +305,7 @@ class Round:
             await self._all_checked()
             ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
-            shown = self._texts_of(ballot, reasons)
+            shown = ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)
             texts = list_texts(shown)
             changed = BallotChanged(
                 agent=name,
@@ -327,9 +328,6 @@ class Round:
         """The user's own words may leave nothing to say."""
         if task:
             self._talk.tell(task, "lasting")
-
-    def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> Texts:
-        return ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)
 
     async def _all_checked(self) -> None:
         """Until the checks of every answer on the ballot have run."""
