@@ -76,8 +76,8 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "When an agent fails": (
         Entry(
             "… answered …: …",
-            "The provider refused the call. 401 and 403: the key or its region; 402: no credit; 404: the model or "
-            "address; 429: too many calls; 5xx: a fault of the provider.",
+            "The call failed at the provider. 401 and 403: the key or its region; 402: no credit; 404: the model or "
+            "address; 429: too many calls; 5xx: an error on the provider's side.",
             "Find the reason [below](#why-an-agent-was-dropped).",
         ),
         Entry(

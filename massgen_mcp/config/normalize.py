@@ -199,7 +199,7 @@ def _without_places(
             shaped.problems.append(Problem((*place, "cwd"), "directory not found or not readable"))
         return plain
     message = (
-        "expected a relative name; an agent works in its run's directory. To give it files, list them in context_paths"
+        "expected a relative path; an agent works in its run's directory. To give it files, list them in context_paths"
     )
     shaped.problems.append(Problem((*place, "cwd"), message))
     return plain
@@ -230,7 +230,7 @@ def _is_place_within(name: Plain) -> bool:
 def _without_storage(orchestrator: dict[str, Plain], shaped: Shaped) -> dict[str, Plain]:
     for key in STORAGE_KEYS:
         if key in orchestrator and not _is_place_within(orchestrator[key]):
-            message = "expected a relative name; massgen keeps snapshots in the run's directory"
+            message = "expected a relative path; massgen keeps snapshots in the run's directory"
             shaped.problems.append(Problem(("orchestrator", key), message))
     return {key: value for key, value in orchestrator.items() if key not in STORAGE_KEYS}
 

@@ -78,7 +78,7 @@ _HINTS = {
     "cannot start any token": "indent with spaces, not tabs, and quote text that starts with a special character",
     "mapping values are not allowed": "quote text that contains a colon",
     "expected '-' indicator": "start all entries of a list in the same column",
-    "expected <block end>": "start keys or entries that belong together in the same column",
+    "expected <block end>": "indent keys or entries of one group equally, so that they begin in the same column",
     "expected key": "start all keys of a mapping in the same column",
     "expected ',' or": "close each [ or {",
     "expected node content": "close each [ or {, and put a value between two commas",

@@ -21,7 +21,7 @@ from litellm.utils import custom_llm_setup
 
 from massgen_mcp.api.performing import perform
 from massgen_mcp.api.request import PreparedRequest
-from massgen_mcp.errors import BackendError, MassgenError, RunNotCompleted
+from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, BackendError, MassgenError, RunNotCompleted
 from massgen_mcp.integrations.called_model import UnsupportedParameters, request_of
 from massgen_mcp.integrations.litellm_run import in_thread, pieces
 
@@ -145,6 +145,8 @@ def _kind(error: MassgenError | BackendError) -> Any:  # noqa: ANN401 - one of L
             return exceptions.Timeout
         case RunNotCompleted(reason=reason) | BackendError(reason=reason):
             return _BY_REASON.get(str(reason), exceptions.InternalServerError)
+        case MassgenError(code=code) if code in FAULTS_OF_THE_MACHINE:
+            return exceptions.InternalServerError
         case MassgenError(code=code):
             return _BY_CODE.get(code, exceptions.BadRequestError)
 
@@ -163,6 +165,4 @@ _BY_CODE: dict[str, Any] = {
     "missing_key": exceptions.AuthenticationError,
     "no_default_team": exceptions.AuthenticationError,
     "config_not_found": exceptions.NotFoundError,
-    "store_unavailable": exceptions.InternalServerError,
-    "internal": exceptions.InternalServerError,
 }

@@ -29,10 +29,10 @@ def timed_out(state: RunState, limits: TeamLimits) -> RunTimedOut:
 
 
 def nobody_left(state: RunState) -> RunFailed:
-    """The reason is the one that all agents share, else no_quorum; the message tells every cause, each once. An answer
-    that is there was not voted on.
+    """The reason is the one that all agents share, else no_quorum; the message tells every cause once, with its agents
+    in the order of the team, whichever was dropped first. An answer that is there was not voted on.
     """
-    dropped = state.dropped
+    dropped = [agent.dropped for agent in state.agents.values() if agent.dropped is not None]
     reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
     fallen: dict[str, list[str]] = {}
     for drop in dropped:

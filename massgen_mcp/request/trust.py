@@ -301,11 +301,11 @@ def _demand_lines(file: ConfigFile, demands: Sequence[Permission]) -> list[str]:
 
 
 def _ways(file: ConfigFile, digest: str, demands: Sequence[Permission], consent: Consent) -> str:
-    by_option = f", with --trust, or in CI with --trust={digest}" if consent.options else ""
-    ways = f"Accept its current version with `massgen validate --trust {_quoted(file.path)}`{by_option}."
+    by_option = f", or add --trust to your command (in CI: --trust={digest})" if consent.options else ""
+    ways = f"To accept its current version, run `massgen validate --trust {_quoted(file.path)}`{by_option}."
     if consent.grants_paths and all(isinstance(one, ReadPath | WritePath) for one in demands):
         ways += (
-            " Or name these paths in `context_paths` of the call, with permission: write for paths that the team "
+            " Or list these paths in the call's `context_paths`, with `permission: write` for those that the team "
             "may change."
         )
     return ways

@@ -6,7 +6,6 @@ knows no other module of ours.
 
 import ctypes
 import os
-import subprocess
 from collections.abc import Sequence
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -30,6 +29,8 @@ def put_on(places: Sequence[str], size: int, files: int, trial: Sequence[str]) -
 
 def _try(places: Sequence[str], size: int, files: int, trial: Sequence[str]) -> None:
     """Exits with 0 if it can be done."""
+    import subprocess  # most commands have no layers, and start without it
+
     code = 1
     try:
         _put_on(places, size, files)

@@ -73,7 +73,12 @@ def how_to_get_bubblewrap() -> str:
     return _ALLOW
 
 
-_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+_SUPERVISOR = (
+    "-c",
+    "import sys; sys.path.append(sys.argv.pop(1)); import supervisor; supervisor.main()",
+    str(Path(__file__).parent),
+)
+"""An imported module is compiled once; a script would be compiled for every command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
         growing=tuple(str(shown.host) for shown in policy.shown if shown.writable),
         namespaces=namespaces,
     )
-    return Start((interpreter(), "-I", "-S", str(_SUPERVISOR)), specification.encode())
+    return Start((interpreter(), "-I", "-S", *_SUPERVISOR), specification.encode())
 
 
 def _hide_logins(policy: Policy) -> Policy:

@@ -1,16 +1,15 @@
 """Stands between this program and one command, and lets nothing of the command outlive it.
 
-Run as `python -I -S supervisor.py FD`, where FD is a socket: a `Specification` comes in over it, then wishes; facts go
-out. It ends the command when it has used what it may use, when it is told to, and when the other end of the socket is
-gone, as after SIGKILL. It is a program of its own, of the standard library and the modules beside it only, so that it
-starts quickly and nothing of ours is at hand in the process that starts the command.
+Run by `levels.start` with the number of a socket: a `Specification` comes in over it, then wishes; facts go out. It
+ends the command when it has used what it may use, when it is told to, and when the other end of the socket is gone, as
+after SIGKILL. It is a program of its own, of the standard library and the modules beside it only, so that it starts
+quickly and nothing of ours is at hand in the process that starts the command.
 """
 
 import ctypes
 import json
 import math
 import os
-import random
 import resource
 import select
 import signal
@@ -20,12 +19,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from massgen_mcp.sandbox import groups, layers, network_namespace, specification, usage
+    from massgen_mcp.sandbox import groups, layers, specification, usage
 else:
     sys.path.append(os.path.dirname(__file__))  # behind the standard library
     import groups
     import layers
-    import network_namespace
     import specification
     import usage
 
@@ -176,10 +174,10 @@ class Supervision:
             if self._bounds.processors is not None and LINUX and not self._launch.teardown:
                 usable = sorted(os.sched_getaffinity(0))
                 count = min(len(usable), math.ceil(self._bounds.processors))
-                os.sched_setaffinity(0, random.sample(usable, count))
+                os.sched_setaffinity(0, sorted(usable, key=lambda _: os.urandom(8))[:count])
             self._limit()
             if self._namespaces is not None:
-                network_namespace.join(*self._namespaces)
+                _join(*self._namespaces)
                 _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # forgotten where the kernel sees other rights
             launch(self._launch, self._bounds, reporting, gate)
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the supervisor
@@ -268,6 +266,16 @@ class Supervision:
         """Whether the launcher has ended."""
         self._reap()
         return self._status is not None
+
+
+def _join(user: int, network: int) -> None:
+    """Enter these namespaces. Most commands have no network, and start without the modules that this needs."""
+    if TYPE_CHECKING:
+        from massgen_mcp.sandbox import network_namespace
+    else:
+        import network_namespace
+
+    network_namespace.join(user, network)
 
 
 def launch(

@@ -8,7 +8,6 @@ which is why it knows no other module of ours but the types that both sides shar
 import ctypes
 import errno
 import os
-import platform
 import stat
 import sys
 import time
@@ -123,7 +122,7 @@ def _open_files(pid: int) -> Iterator[str]:
 
 
 def _same_files(one: int, other: int) -> bool:
-    return LIBC.syscall(KCMP.get(platform.machine(), -1), one, other, KCMP_FILES, 0, 0) == 0
+    return LIBC.syscall(KCMP.get(os.uname().machine, -1), one, other, KCMP_FILES, 0, 0) == 0
 
 
 @cache

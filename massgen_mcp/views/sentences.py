@@ -194,8 +194,8 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
                 return Sentence(text, event.message, "WARNING", doing="waits for room in the budget", live="notice")
             return Sentence(text, level="DEBUG", doing=doing)
         case ModelCallAdmitted():
-            queued = f" after {event.queued_seconds:.1f} s in massgen's queue" if event.queued_seconds else ""
-            return Sentence(f"model call {event.call_id} is sent{queued}", level="DEBUG", doing="thinking")
+            queued = f" after waiting {event.queued_seconds:.1f} s in massgen's queue" if event.queued_seconds else ""
+            return Sentence(f"model call {event.call_id} was sent{queued}", level="DEBUG", doing="thinking")
         case TextDelta():
             return Sentence("writes", event.text, level=None, doing="writing")
         case ModelCallRetried():

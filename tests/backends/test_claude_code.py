@@ -47,6 +47,7 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FrozenRequest, RunFiles
 from massgen_mcp.runs.host.execute import RunContext, RunHandle, execute_run
+from massgen_mcp.sandbox.levels import interpreter
 from tests.acp.acting import after
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
@@ -314,7 +315,7 @@ say(type="result", subtype="success", is_error=False, result="", stop_reason="en
 async def test_a_cli_that_asks_to_run_what_it_was_not_given_is_told_no(place: Place, tmp_path: Path) -> None:
     """A later CLI may have tools that `--tools` does not take away."""
     odd = tmp_path / "claude"
-    odd.write_text(f"#!{sys.executable}\n{ODD_CLI}")
+    odd.write_text(f"#!{interpreter()}\n{ODD_CLI}")
     odd.chmod(0o755)
     environ = {**place.environ("http://127.0.0.1:1"), "PATH": str(tmp_path)}
     parts = await parts_of(make_backend(CONFIG, environ, place.private), step("?"))
@@ -360,7 +361,7 @@ sys.stdin.read()
 def flooding(place: Place, directory: Path, kind: str) -> Backend:
     """A CLI that sends this two thousand times."""
     odd = directory / "claude"
-    odd.write_text(f"#!{sys.executable}\n{FLOODING_CLI.replace('KIND', repr((kind, 2000)))}")
+    odd.write_text(f"#!{interpreter()}\n{FLOODING_CLI.replace('KIND', repr((kind, 2000)))}")
     odd.chmod(0o755)
     environ = {**place.environ("http://127.0.0.1:1"), "PATH": str(directory)}
     return make_backend(CONFIG, environ, place.private)

@@ -190,7 +190,9 @@ MISTAKES = {
     "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry under agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
-    "personas": config(f"{TEAM}enable_personas: true", "enable_personas: before a run, no model .* invents personas"),
+    "personas": config(
+        f"{TEAM}enable_personas: true", "enable_personas: massgen has no model that .* invents personas"
+    ),
     "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
     "no http": config(
         "agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"

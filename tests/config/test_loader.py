@@ -301,7 +301,7 @@ def test_a_directory_outside_the_run_is_refused_wherever_it_is_named(name: str) 
         f"agent:\n  backend:\n    type: scripted\n    cwd: {name}\norchestrator:\n  snapshot_storage: {name}\n"
         f"  agent_temporary_workspace: {name}\n"
     )
-    assert [line.split(": expected a relative name")[0] for line in listed] == [
+    assert [line.split(": expected a relative path")[0] for line in listed] == [
         "team.yaml:4: agent.backend.cwd",
         "team.yaml:6: orchestrator.snapshot_storage",
         "team.yaml:7: orchestrator.agent_temporary_workspace",

@@ -194,8 +194,9 @@ def play(seeds: range) -> Counter[str]:
             following = one.events[place + 1] if place + 1 < len(one.events) else None
             step = listener.step(following) if isinstance(following, StageOpened | WinnerChosen) else None
             allowed = listener.ways.allowed() if listener.begun else []
-            told = "\n".join(str(event) for event in one.events[: place + 1])
-            assert holds(step, allowed), f"seed {seed}: recorded is {step}, and allowed {allowed}\n{one.rules}\n{told}"
+            assert holds(step, allowed), "\n".join(
+                map(str, (f"seed {seed}: {step} is recorded, allowed: {allowed}", one.rules, *one.events[: place + 1]))
+            )
             if step is not None:
                 found[step.outcome if isinstance(step, Won) else f"stage: {step.asked}"] += 1
     return found

@@ -48,6 +48,6 @@ def test_a_run_that_is_killed_with_its_supervisors_leaves_no_command_and_no_serv
 
 def supervisor_of(pid: int) -> int:
     """The process that supervises this one."""
-    while b"supervisor.py" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+    while b"import supervisor" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid

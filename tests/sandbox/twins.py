@@ -1,7 +1,8 @@
 """A bubblewrap with one wall taken out, as a program that stands in its place: the attempts at that wall succeed."""
 
-import sys
 from pathlib import Path
+
+from massgen_mcp.sandbox.levels import interpreter
 
 _SCRIPT = """#!{python} -IS
 import os, sys
@@ -70,5 +71,5 @@ WALLS: dict[str, set[str]] = {
 def put_in_place(directory: Path, wall: str, real: str, variable: tuple[str, str] = ("", "")) -> None:
     """Make `bwrap` in this directory. `variable`: one of ours that comes in where there is no wall around them."""
     program = directory / "bwrap"
-    program.write_text(_SCRIPT.format(python=sys.executable, wall=wall, variable=variable, real=real))
+    program.write_text(_SCRIPT.format(python=interpreter(), wall=wall, variable=variable, real=real))
     program.chmod(0o755)

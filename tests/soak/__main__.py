@@ -19,6 +19,7 @@ from tests.soak.commands import commands, swaps
 from tests.soak.damage import damage
 from tests.soak.false_green import false_greens
 from tests.soak.fuzz import fuzz
+from tests.soak.host_faults import compare_hosts
 from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
@@ -48,6 +49,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "long-work": lambda home: long_work(home, windows=(32_000, 128_000, 1_000_000), steps=300, kills=3),
     "leaks": lambda home: leaks(home, runs=4_000, batch=50),
     "false-greens": lambda home: false_greens(home, faults=500),
+    "hosts": compare_hosts,
     "commands": lambda home: commands(home, each=100),
     "symlink-swaps": lambda home: swaps(home, each=20_000),
 }

@@ -74,7 +74,7 @@ class ResultVerb(Verb):
         if options.page and (options.view or options.agent):
             return "--page shows the whole run; leave --view and --agent out"
         if options.agent is not None and options.view not in (None, "diff"):
-            return "--agent shows one agent's answer, or its patch with --view diff; leave other views out"
+            return "--agent shows one agent's answer, or with --view diff its patch; it doesn't go with other views"
         return None
 
     def run(self, options: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ OF_SERVER: ArgumentGroups = {
         ),
         argument("--oauth-scope", metavar="SCOPE", action="append", default=[], help="required OAuth scope"),
         argument("--oauth-jwks-url", metavar="URL", help="the issuer's JWKS URL, if the issuer doesn't publish it"),
-        argument("--oauth-introspection-url", metavar="URL", help="URL for checking tokens that aren't signed"),
+        argument("--oauth-introspection-url", metavar="URL", help="introspection URL, for opaque tokens (not JWTs)"),
     ),
 }
 
@@ -136,7 +136,7 @@ class ImportVerb(Verb):
             help="import a run back into the store that exported it; needs --yes",
         ),
         argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
-        argument("--owner", metavar="NAME", help="the run's owner here, one of the server's users; '' for none"),
+        argument("--owner", metavar="NAME", help="the user of this server who shall own the run; '' for none"),
         TRUST,
         STORE,
     )

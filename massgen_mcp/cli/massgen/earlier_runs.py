@@ -81,8 +81,8 @@ def _run_sentence(view: RunView) -> str | None:
         return f"The run {question} has since ended ({how}); show it with: massgen result {run_id}"
     if view.state == "interrupted":
         return None  # told with all others that were
-    how = "is waiting for your answer" if view.state == "input_required" else "continues in the background"
-    return f"The run {question} {how}: massgen watch {run_id}"
+    doing = "is waiting for your answer" if view.state == "input_required" else "continues in the background"
+    return f"The run {question} {doing}: massgen watch {run_id}"
 
 
 async def interrupted_here(cwd: Path) -> list[RunView]:

@@ -59,7 +59,8 @@ def parse(arguments: Sequence[str]) -> EvalOptions:
     names = [team_name(team) for team in given.teams]
     if len({*names, "one"}) <= len(names):
         parser.error(
-            "--configs: two files have the same name, or one is called `one`; rename a file to rename its team"
+            "--configs: two files have the same name, or a file has the reserved name `one`; to rename a team, rename "
+            "its file"
         )
     given.from_runs = given.__dict__.pop("from") is not None
     if given.from_runs is (given.tasks is not None):

@@ -88,9 +88,9 @@ FEATURES = (
     ),
     Feature(
         "rewriting",
-        "before a run, no model rewrites the question, invents personas or writes criteria; leave this out. Put "
-        "your wishes into the question and system_message; a team with a single model gets perspectives "
-        "automatically (orchestrator.perspectives)",
+        "massgen has no model that rewrites the question, invents personas or writes criteria before a run; remove "
+        "this setting. Put your wishes into the question and system_message; a team with a single model gets "
+        "perspectives automatically (orchestrator.perspectives)",
         {
             "config": "enable_personas",
             "orchestrator": "dspy enable_personas",

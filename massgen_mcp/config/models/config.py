@@ -109,7 +109,9 @@ AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
 class AgentTexts(Settings, frozen=True):
-    """Your texts instead of the built-in ones. Agents still get all other instructions, such as those on files."""
+    """Your own wording, used instead of the built-in text. Agents still get all other instructions, such as those on
+    files.
+    """
 
     evaluation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
     """The instruction for answering and voting."""
@@ -127,9 +129,9 @@ class AgentSettings(Settings, frozen=True):
     backend: BackendConfig
     """The agent's model and its settings."""
     system_message: str | None = Field(default=None, max_length=100_000)
-    """The agent's own instructions, which follow the team's."""
+    """The agent's own instructions, added after the team's."""
     message_templates: AgentTexts = AgentTexts()
-    """Your texts instead of the built-in ones."""
+    """Your own wording, used instead of the built-in text."""
     mcp_servers: dict[ServerName, McpServer] = Field(default_factory=dict[ServerName, McpServer], max_length=20)
     """MCP servers for the agent, by name. Write this and the next three keys under `backend`."""
     allowed_tools: ToolNames | None = None

@@ -159,8 +159,8 @@ class OrchestratorConfig(Settings, frozen=True):
     show_reasons: bool = False
     """Agents that can still answer see the reasons given with void votes. Valid votes stay hidden."""
     perspectives: bool = True
-    """In a team with only one model, agents without a `system_message` write their first answers with different
-    focuses: builder, sceptic, reader, analyst or explorer.
+    """In a team with only one model, each agent without a `system_message` writes its first answer in a different
+    role: builder, sceptic, reader, analyst or explorer.
     """
     enable_filesystem: bool = True
     """False: agents have no workspace and no file tools."""

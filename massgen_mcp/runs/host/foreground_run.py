@@ -283,8 +283,9 @@ class _OwnProcess:
     async def release(self) -> None:
         raise MassgenError("invalid_action", f"run {self.run_id} was moved to another store while it was running here")
 
-    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
-        raise error
+    async def wait_for_storage(self, fault: MassgenError) -> None:
+        go_on = f"; `massgen resume {self.run_id}` then continues the run" if self._run.listed else ""
+        raise MassgenError(fault.code, f"{fault}{go_on}")
 
     async def stop(self) -> None:
         """Do nothing: `ForegroundRun.execute` has cancelled the run."""

@@ -96,10 +96,8 @@ class RunHost(Protocol):
     async def release(self) -> None:
         """Leave the run to the process that takes it next."""
 
-    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:
-        """Return when the storage that refused the run may have room again; or raise `error`. `fault`: what the storage
-        refused.
-        """
+    async def wait_for_storage(self, fault: MassgenError) -> None:
+        """Return when the storage that refused the run may have room again; or raise `fault`."""
 
     async def stop(self) -> None:
         """Leave the run because this process was told to stop. Is not cancelled."""
@@ -188,7 +186,7 @@ class RunExecutor:
                 return
             if (fault := storage_fault(error)) is None:
                 raise
-            await host.wait_for_storage(error, fault)
+            await host.wait_for_storage(fault)
             await host.release()
         else:
             if ended.fault is not None:

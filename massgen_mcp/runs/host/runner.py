@@ -240,7 +240,7 @@ class _ClaimedRun:
     async def release(self) -> None:
         await self._runner.release(self.run_id)
 
-    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
+    async def wait_for_storage(self, fault: MassgenError) -> None:
         logger.warning("run %s has to wait: %s", self.run_id, fault)
         await self._runner.rest(self._directory, self.run_id)
 

@@ -309,7 +309,7 @@ class _TakenRun:
     async def release(self) -> None:
         await self._worker.hand_over(self.run_id, self.epoch)
 
-    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
+    async def wait_for_storage(self, fault: MassgenError) -> None:
         logger.warning("run %s has to wait: %s", self.run_id, fault)
         await anyio.sleep(REST_SECONDS)
 
@@ -329,8 +329,8 @@ class _EndedRun(_TakenRun):
     async def release(self) -> None:
         pass
 
-    async def wait_for_storage(self, error: Exception, fault: MassgenError) -> None:  # noqa: ARG002 - as `RunHost`
-        raise error
+    async def wait_for_storage(self, fault: MassgenError) -> None:
+        raise fault
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:

@@ -50,7 +50,11 @@ class Dropped(ResultPart):
 
     def text(self) -> str:
         why = f": {self.message}" if self.message is not None else ""
-        left = f"; unfinished work, in view=diff with agent={self.agent}: {self.unfinished}" if self.unfinished else ""
+        left = (
+            f"; its unfinished work is in view=diff with agent={self.agent}: {self.unfinished}"
+            if self.unfinished
+            else ""
+        )
         return f"dropped {self.agent} ({self.reason}){why}{left}"
 
 
