@@ -152,7 +152,9 @@ def _copy_file(source: Root, entry: Entry, into: int, tally: SnapshotReport, lim
         tally.leave_out(str(refused))
         return
     with file:
-        size = _copy_content(file.fileno(), into, entry.path, room) if entry.size <= room else None
+        size = None
+        if entry.size <= room:
+            size = _copy_content(file.fileno(), into, entry.path, room)
     if size is None:
         tally.complete = False
         tally.leave_out(f"{shown(entry.path)}: does not fit into {limits.total_bytes} bytes")
