@@ -24,9 +24,9 @@ from massgen_mcp.errors import MassgenError
 _CONFLICTS = {
     "content": "you and the run changed the same lines",
     "add/add": "you and the run added different files with this name",
-    "modify/delete": "you changed this file and the run deleted it, or the other way round",
+    "modify/delete": "one side changed this file, and the other deleted it",
     "binary": "you and the run both changed this binary file",
-    "rename/delete": "you renamed this file and the run deleted it, or the other way round",
+    "rename/delete": "one side renamed this file, and the other deleted it",
     "rename/rename": "you and the run renamed it differently",
     "file/directory": "one side made it a file, the other a directory",
     "distinct types": "one side made it a file, the other a link",

@@ -131,7 +131,7 @@ class RunChanges:
             if found.conflicts:
                 paths = ", ".join(path_text(one.path) for one in found.conflicts)
                 raise MassgenError(
-                    "invalid_action", f"your files conflict with the changes that this run should start from: {paths}"
+                    "invalid_action", f"your files conflict with the earlier changes that this run builds on: {paths}"
                 )
             changed = repository.changes(base.id, found.tree)
             repository.own([*repository.structure(found.tree), *(one.after.blob for one in changed if one.after)])
@@ -200,7 +200,7 @@ class RunChanges:
                     known=known.setdefault(directory.name, KnownFiles()),
                 )
             except TooLarge as error:
-                raise GitFailed(f"{directory.name} {error}; delete files that don't belong there") from error
+                raise GitFailed(f"{directory.name} {error}; delete the files that it doesn't need") from error
             trees[directory.name] = written.tree
             left_out = written.left_out
             for paths, what in (

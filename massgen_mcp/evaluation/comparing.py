@@ -15,7 +15,16 @@ from massgen_mcp.evaluation.scoring import Scorer, short_answer
 from massgen_mcp.evaluation.surroundings import surroundings, team_as_measured
 from massgen_mcp.evaluation.tasks import Item, Replayed
 from massgen_mcp.request.build import RunRequest
-from massgen_mcp.runs.batch import Batch, BatchQuestion, ResultLine, ResultsFile, count_degraded, is_success
+from massgen_mcp.runs.batch import (
+    Batch,
+    BatchQuestion,
+    ResultLine,
+    ResultsFile,
+    count_degraded,
+    count_uncopied,
+    describe,
+    is_success,
+)
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.statistics.paired import FEWEST, Paired
@@ -29,8 +38,8 @@ KEY_REASONS: frozenset[DropReason] = frozenset({"auth", "quota_exhausted"})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What somebody reached. `right` by item, without those of which it is not known. `usd`: None where some price is
-    unknown. `failed`: how runs ended that came to no answer.
+    """The result of a team or a model. `right` by item, without those of which it is not known. `usd`: None where some
+    price is unknown. `failed`: how many runs were no success, by how they ended.
     """
 
     name: str
@@ -298,7 +307,7 @@ def _row(name: str, lines: Mapping[str, ResultLine], note: str = "") -> Row:
         {item: bool(line["right"]) for item, line in lines.items()},
         sum(line["usd"] or 0.0 for line in lines.values()) if known else None,
         sum(line["tokens"] for line in lines.values()),
-        Counter(str(line["state"]) for line in lines.values() if line["state"] != "completed"),
+        Counter(describe(line) for line in lines.values() if not is_success(line)),
         note or _coverage(lines.values()),
     )
 
@@ -311,6 +320,10 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     parts = [f"at least one agent is right in {sum(line['some_right'] for line in found)} of {len(found)}", outcomes]
     if lost := count_degraded(found):
         parts.append(f"some agents dropped out: {lost}")
+    if weak := sum(bool(line["weak"]) for line in found):
+        parts.append(f"weak: {weak}")
+    if uncopied := count_uncopied(found):
+        parts.append(f"without a copy of a directory: {uncopied}")
     return "; ".join(parts)
 
 

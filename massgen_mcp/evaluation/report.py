@@ -11,7 +11,7 @@ from massgen_mcp.statistics.sums import share
 from massgen_mcp.statistics.words import counts_text, share_text, table
 from massgen_mcp.views.spent import count, dollars
 
-HEADS = ("RIGHT", "USD PER ITEM", "TOKENS PER ITEM", "NO ANSWER", "")
+HEADS = ("RIGHT", "USD PER ITEM", "TOKENS PER ITEM", "FAILED", "")
 DIFFERENCES = (0.10, 0.05, 0.03)
 WIDTH, HEIGHT, LEFT, BELOW, LABEL = 640, 360, 60, 40, 14
 STYLE = """

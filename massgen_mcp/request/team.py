@@ -15,7 +15,6 @@ from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_places, is_config, is_team, parse_data
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
 from massgen_mcp.request.reach import reach_of
@@ -169,17 +168,6 @@ def unused_config(cwd: Path, door: Door) -> str | None:
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
     """Before the first call of a model, on one line: which team, from where, and what it reaches."""
     return f"{source}; {reach_of(config, environ, cwd.resolve())}"
-
-
-def describe_payer(config: Config) -> str:
-    """Say who pays for a team that no one named: keys, logins, or no one, as the models are local."""
-    rows = {row.type: row for row in PROVIDERS}
-    types = {agent.backend.type for agent in config.agents}
-    if types <= {name for name, row in rows.items() if row.is_local}:
-        return "local models, free"
-    if types <= {*rows}:
-        return "your API keys pay"
-    return "paid by your own logins"
 
 
 def _from_file(

@@ -258,6 +258,11 @@ def count_degraded(results: Iterable[ResultLine]) -> int:
     return sum(bool(result.get("degraded")) for result in results)
 
 
+def count_uncopied(results: Iterable[ResultLine]) -> int:
+    """Count the runs for which some directory couldn't be copied; lines of before that field say nothing of it."""
+    return sum(bool(result.get("not_copied")) for result in results)
+
+
 def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
     run, work = view.snapshot, view.snapshot.work_done
     return {
@@ -269,6 +274,7 @@ def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
         "weak": [*work.weak],
         "degraded": [{"agent": run.agents[agent].info.id, "reason": reason} for agent, reason, _ in run.degraded],
         "failure": work.failure,
+        "not_copied": [*work.not_copied],
         "usd": run.spent.rounded_usd,
         "priced": not run.spent.unpriced_calls,
         "seconds": round(view.elapsed, 3),
@@ -285,6 +291,8 @@ def summary(batch: Batch) -> str:
     parts += [f"{weak} of them weak"] if weak else []
     degraded = count_degraded(result for result in batch.results if is_success(result))
     parts += [f"{degraded} of them with agents that dropped out"] if degraded else []
+    uncopied = count_uncopied(result for result in batch.results if is_success(result))
+    parts += [f"{uncopied} of them without a copy of a directory"] if uncopied else []
     parts += (
         [f"{len(batch.left)} not asked, because each could exceed the budget; lower --max-usd-each"]
         if batch.left

@@ -224,7 +224,7 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
                 "`value` as max_usd. resume: continue an interrupted run."
             ),
         ],
-        message: Annotated[str, Field(description="For steer and answer.", max_length=MAX_MESSAGE_CHARACTERS)] = "",
+        message: Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
         """Cancel, finish, steer, answer or resume a run; or raise its budget."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,10 +44,19 @@ VICTIMS = (("ada",), ("cleo",), ("ada", "bo"), TEAM)
 QUESTION = "How much is six times seven?"
 FILES: dict[str, str] = dict(zip(TEAM, ("shop.py", "cart.py", "till.py"), strict=True))
 """The file of the change in which an agent finds something."""
-DIFF = "".join(
-    f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n import re\n+total = 1\n"
-    for name in FILES.values()
-)
+
+
+def write_diff(added: Mapping[str, Sequence[str]]) -> str:
+    """Return a change that adds these lines to each file."""
+    parts: list[str] = []
+    for name, lines in added.items():
+        parts.append(f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n")
+        parts.append(f"@@ -1 +1,{1 + len(lines)} @@\n import re\n")
+        parts += [f"+{line}\n" for line in lines]
+    return "".join(parts)
+
+
+DIFF = write_diff({name: ["total = 1"] for name in FILES.values()})
 WAIT_SECONDS, LATE_SECONDS = 1.5, 6.0
 LARGEST_FILE = 100
 """Bytes, on a disk that is full."""
@@ -100,9 +109,29 @@ FAULTS: dict[str, Fault] = {
     "late": lambda whole: Flow(lambda: [whole], silence_seconds=LATE_SECONDS),
 }
 NARROW = "narrow"
-"""The model reads so little at once that the product has to shorten the question for it."""
+"""The model reads so little at once that the product has to shorten a text for it: in the phase in which the agents
+answer the question or the change, else the answers, or in a review the change again.
+"""
+NARROW_LINE = "narrow_line"
+"""The same, of a change with lines that are too long for a part."""
 WINDOW = 8_000
-LONG_QUESTION = f"{'These notes are of no use. ' * 3_000}{QUESTION}"
+NUMBERS = range(9_000)
+"""The words of a long text, so that it is known which of them a request shows."""
+LONG_TEXT = " ".join(f"n{number:04}" for number in NUMBERS)
+LONG_QUESTION = f"{QUESTION} {LONG_TEXT}"
+
+
+def write_long_diff(words: int) -> str:
+    """Return a change that adds all numbers, so many on a line."""
+    each = len(NUMBERS) // len(FILES)
+    added: dict[str, list[str]] = {}
+    for place, name in enumerate(FILES.values()):
+        own = [f"n{number:04}" for number in NUMBERS[place * each : (place + 1) * each]]
+        added[name] = [f"total = {' + '.join(own[at : at + words])}" for at in range(0, each, words)]
+    return write_diff(added)
+
+
+CHANGES = {NARROW: write_long_diff(10), NARROW_LINE: write_long_diff(len(NUMBERS))}
 PROCESS_FAULTS = ("kill", "full_disk")
 """What befalls the process of a command while this model is asked."""
 
@@ -113,6 +142,10 @@ class Case:
     fault: str
     phase: Phase
     victims: tuple[str, ...]
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.fault in (NARROW, NARROW_LINE)
 
     def __str__(self) -> str:
         return f"{self.door}: {self.fault} while {', '.join(self.victims)} {self.phase}"
@@ -128,9 +161,8 @@ def list_cases() -> list[Case]:
         for victims in VICTIMS
         if fault != "late" or (phase == "answer" and len(victims) == 1)
     ]
-    cases += [
-        Case(door, NARROW, "answer", victims) for door in ("run", "synthesis", "batch", "eval") for victims in VICTIMS
-    ]
+    cases += [Case(door, NARROW, phase, one) for door, phases in PHASES.items() for phase in phases for one in VICTIMS]
+    cases += [Case("review", NARROW_LINE, phase, victims) for phase in PHASES["review"] for victims in VICTIMS]
     cases += [
         Case(door, fault, phase, TEAM)
         for door, phases in PHASES.items()
@@ -152,6 +184,8 @@ class Models:
     url: str = ""
     whole: Counter[tuple[str, Phase]] = field(default_factory=Counter[tuple[str, Phase]])
     broken: Counter[tuple[str, Phase]] = field(default_factory=Counter[tuple[str, Phase]])
+    read: dict[tuple[str, Phase], set[int]] = field(default_factory=dict[tuple[str, Phase], set[int]])
+    """The numbers of the long text that an agent was shown in a phase of a review, in all its parts."""
     struck: int = 0
     """How many requests a fault befell."""
 
@@ -159,8 +193,8 @@ class Models:
         agent = seen.body["model"]
         phase, good = self._work(agent, seen)
         case = self.case
-        if case is not None and case.fault == NARROW and agent in case.victims:
-            return self._read_part(agent, phase, seen, good)
+        if case is not None and case.is_narrow and agent in case.victims and case.phase in ("answer", phase):
+            return self._read_part(case, agent, phase, seen, good)
         if case is None or case.phase != phase or agent not in case.victims:
             self.whole[agent, phase] += 1
             return good
@@ -176,18 +210,33 @@ class Models:
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (LARGEST_FILE, hard))
         return good
 
-    def _read_part(self, agent: str, phase: Phase, seen: Seen, good: bytes) -> bytes:
+    def _read_part(self, case: Case, agent: str, phase: Phase, seen: Seen, good: bytes) -> bytes:
+        """Refuse what is too long; note which part of the long text a request shows that isn't."""
+        body = json.dumps(seen.body)
         if tokens(seen.body) > WINDOW:
             return refusal("400 Bad Request", f"maximum context length is {WINDOW} tokens", "context_length_exceeded")
-        whole = json.dumps(seen.body).count("of no use") >= LONG_QUESTION.count("of no use")
+        numbers = Counter(map(int, re.findall(r"\bn(\d{4})\b", body)))
+        texts = 1 if case.door == "review" or case.phase == "answer" else len(self._list_answers(seen))
+        self.read.setdefault((agent, phase), set()).update(numbers)
+        if case.door == "review" and phase != "answer":  # who merges or refutes is shown the part that this is about
+            whole = bool(numbers) and max(numbers) - min(numbers) + 1 == len(numbers)
+        elif case.door == "review":
+            whole = len(self.read[agent, phase]) == len(NUMBERS)
+        else:
+            whole = all(numbers[number] >= texts for number in NUMBERS)
         (self.whole if whole else self.broken)[agent, phase] += 1
         self.struck += not whole
         return good
 
+    @staticmethod
+    def _list_answers(seen: Seen) -> list[Any]:
+        texts = "\n".join(str(message.get("content")) for message in seen.body["messages"])
+        return [one for one in materials(texts) if one.kind == "answer"]
+
     def _work(self, agent: str, seen: Seen) -> tuple[Phase, bytes]:
         texts = "\n".join(str(message.get("content")) for message in seen.body["messages"])
         tools = {tool["function"]["name"] for tool in seen.body.get("tools", ())}
-        answers = [one for one in materials(texts) if one.kind == "answer"]
+        answers = self._list_answers(seen)
         if "Try to refute" in texts:
             numbers = re.findall(r'^ "finding": (\d+),$', texts, re.MULTILINE)
             verdicts = [
@@ -205,7 +254,8 @@ class Models:
 
     def _answer(self, agent: str, texts: str) -> str:
         if '"severity"' not in texts:
-            return answer_of(agent)
+            is_long = self.case is not None and self.case.fault == NARROW and self.case.phase != "answer"
+            return f"{answer_of(agent)} {LONG_TEXT}" if is_long else answer_of(agent)
         return json.dumps({"summary": "Read.", "findings": [finding_of(agent)]})
 
     def _together(self, answers: Sequence[Any]) -> dict[str, Any]:
@@ -221,9 +271,12 @@ class Models:
         """The agents that a fault kept from a phase's work for good, or that have read a part of the question."""
         return {
             agent: phase
-            for agent, phase in self.broken
+            for agent, phase in sorted(self.broken, key=self._is_of_fault)
             if not self.whole[agent, phase] and not (self._is_late and self.whole[agent, "vote"])
         }
+
+    def _is_of_fault(self, work: tuple[str, Phase]) -> bool:
+        return self.case is not None and work[1] == self.case.phase
 
     @property
     def _is_late(self) -> bool:
@@ -233,7 +286,7 @@ class Models:
     @property
     def answered(self) -> list[str]:
         """The agents that gave an answer, if only to a part of the question."""
-        in_part = self.case is not None and self.case.fault == NARROW
+        in_part = self.case is not None and self.case.is_narrow
         return [name for name in TEAM if self.whole[name, "answer"] or (in_part and self.broken[name, "answer"])]
 
 
@@ -286,12 +339,12 @@ def command_of(home: TempHome, case: Case, models: Models) -> list[str]:
     if case.door == "synthesis":
         settings["decide"] = "synthesise"
     config = home.config("team", *agents, orchestrator=settings)
-    question = LONG_QUESTION if case.fault == NARROW else QUESTION
+    question = LONG_QUESTION if case.fault == NARROW and case.phase == "answer" else QUESTION
     match case.door:
         case "run" | "synthesis":
             return ["--automation", "--config", config, question]
         case "review":
-            (home.work / "change.diff").write_text(DIFF)
+            (home.work / "change.diff").write_text(CHANGES.get(case.fault, DIFF))
             return ["review", "--config", config, "--diff", "change.diff", "--format", "json", "--output-file", "r.md"]
         case "batch":
             lines = [json.dumps({"question": f"{question} {number}"}) for number in range(2)]
@@ -372,20 +425,29 @@ def _of_review(home: TempHome, models: Models, said: Said) -> Iterator[str]:
     yield from (f"a finding is not delivered: {name}'s" for name in found if finding_of(name)["title"] not in said.out)
     if report["exit_code"] != said.code:
         yield f"the report says {report['exit_code']}, the process {said.code}"
-    if not models.left_undone:
-        return
+    if models.left_undone:
+        yield from _of_gaps(home, models, report, found)
+
+
+def _of_gaps(home: TempHome, models: Models, report: Any, found: Collection[str]) -> Iterator[str]:
     named = " ".join([*report["unclear"], *report["notes"]])
     untried = [one for one in report["findings"] if one["tried_by"] is None and len(one["found_by"]) < len(TEAM)]
     if untried and not named:
         yield "findings that nobody tried, and no note"
+    for one in report["findings"]:
+        if models.left_undone.get(one["tried_by"]) == "refute":
+            yield f"a verdict of {one['tried_by']} counts, which was not shown all: {one}"
     by_others = {"refute", "merge" if any(models.whole[name, "merge"] for name in TEAM) else "refute"}
     silent = [name for name, phase in models.left_undone.items() if name not in named and phase not in by_others]
-    if silent and report["verdict"] == "pass":
+    if report["verdict"] != "pass":
+        return
+    if silent:
         yield f"pass, and nothing names {silent}: {report['unclear']} {report['notes']}"
-    page = (home.work / "r.md").read_text()
-    if silent and report["verdict"] == "pass" and "**Note:**" not in page:
+    if silent and "**Note:**" not in (home.work / "r.md").read_text():
         yield "the page names no gap"
-    if len(found) < 2 and report["verdict"] == "pass":
+    if all(models.left_undone.get(name) == "answer" for name in TEAM):
+        yield "pass, though no reviewer has read the whole change"
+    if len(found) < 2:
         yield "pass, though one reviewer at most has read the change"
 
 
@@ -406,10 +468,10 @@ def _of_batch(home: TempHome, models: Models, said: Said) -> Iterator[str]:
 def _of_eval(models: Models, said: Said) -> Iterator[str]:
     if not models.left_undone or said.code != 0:
         return
-    if not any(models.whole[name, "answer"] for name in TEAM):
+    if not models.answered:
         yield "exit code 0, and no agent of the team has answered"
     (team,) = [one for one in said.document["rows"] if one["name"] == "team"]
-    if not (re.search("dropped out|survivor|tie broken", team["note"]) or team["failed"]):
+    if not (re.search("dropped out|survivor|tie broken|weak", team["note"]) or team["failed"]):
         yield f"the row names no gap: {team}"
 
 
@@ -424,7 +486,7 @@ def inject(home: TempHome, cases: Sequence[Case]) -> Figures:
         for number, case in enumerate(cases):
             own = replace(home, path=home.path / str(number), work=home.work / str(number))
             own.work.mkdir(parents=True)
-            models.case, models.whole, models.broken, models.struck = case, Counter(), Counter(), 0
+            models.case, models.whole, models.broken, models.read, models.struck = case, Counter(), Counter(), {}, 0
             arguments = command_of(own, case, models)
             apart = case.fault in PROCESS_FAULTS
             said = run_apart(own, models, *arguments) if apart else run(own, *arguments)

@@ -1,6 +1,8 @@
 """The faults of `false_green` that befall files: a directory without a copy, a check that cannot run, an apply."""
 
 import json
+import os
+import re
 import resource
 import shutil
 import subprocess
@@ -29,16 +31,17 @@ KILLED_AFTER = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)
 class FileCase:
     """`undone`: what a result must not hide. `befall`: what happens to the project, before the run or the apply."""
 
-    phase: Literal["run", "check", "apply"]
+    phase: Literal["copy", "check", "apply"]
     fault: str
     befall: Callable[[Path], object] = lambda _: None
     check: str = ""
     policy: str = "required"
     permission: Literal["read", "write"] = "write"
     seconds: float | None = None
+    door: Literal["run", "review", "batch", "eval"] = "run"
 
     def __str__(self) -> str:
-        return f"{self.phase}: {self.fault} ({self.permission}, {self.check or 'no check'} {self.policy})"
+        return f"{self.door}, {self.phase}: {self.fault} ({self.permission}, {self.check or 'no check'} {self.policy})"
 
 
 def _replace_by_file(place: Path) -> None:
@@ -65,6 +68,13 @@ CHECKS = {
     "it always fails": "sh -c 'exit 1'",
     "it fails on the answer alone": "sh -c '! grep -q told lines.txt'",
 }
+GIT_DIES = "git dies while it stores the files"
+COPIES: dict[str, Callable[[Path], object]] = {"the index is damaged": _damage_index, GIT_DIES: lambda _: None}
+FAILING_GIT = """\
+#!/bin/sh
+case " $* " in *" mktree "*|*" update-index "*) kill -9 $$;; esac
+exec {git} "$@"
+"""
 APPLIES: dict[str, Callable[[Path], object]] = {
     "the same line was changed": _write("lines.txt", BEFORE.replace("line 20\n", "line 20, mine\n")),
     "the file was deleted": lambda place: (place / "lines.txt").unlink(),
@@ -76,10 +86,28 @@ APPLIES: dict[str, Callable[[Path], object]] = {
 }
 
 
+NOT_INJECTED = {
+    ("review", "check"): "a review runs no checks: those of its team's config are left out",
+    ("apply", "check"): "an apply runs no checks: they ran on these files before the run ended",
+    ("apply", "copy"): "an apply copies no directory: it changes the user's own, and `APPLIES` has its faults",
+    ("apply", "text"): "an apply shows no text to a model",
+    ("apply", "model"): "an apply asks no model",
+}
+"""The reasons for which a kind of fault can't come up in a command."""
+
+
 def list_file_cases() -> list[FileCase]:
-    cases = [FileCase("run", "the index is damaged", _damage_index, permission=how) for how in ("read", "write")]
+    doors = ("run", "batch", "eval")
+    cases = [
+        FileCase("copy", fault, befall, permission=how, door=door)
+        for door in ("review", *doors)
+        for fault, befall in COPIES.items()
+        for how in ("read", "write")
+        if door != "review" or how == "read"
+    ]
     cases += [
-        FileCase("check", fault, check=check, policy=policy)
+        FileCase("check", fault, check=check, policy=policy, door=door)
+        for door in doors
         for fault, check in CHECKS.items()
         for policy in ("required", "informative")
     ]
@@ -96,6 +124,8 @@ def inject_file_faults(home: TempHome, cases: Sequence[FileCase], figures: Figur
         place.mkdir(parents=True)
         (place / "lines.txt").write_text(BEFORE)
         commit(place)
+        if case.fault == GIT_DIES:
+            own = own.with_variables(PATH=f"{_write_git(own)}:{os.environ['PATH']}")
         figures.injected += 1
         figures.struck += 1
         if found := [*_find_faults(own, place, case)]:
@@ -103,54 +133,107 @@ def inject_file_faults(home: TempHome, cases: Sequence[FileCase], figures: Figur
         own.close()
 
 
+def _write_git(home: TempHome) -> Path:
+    program = home.work / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(FAILING_GIT.format(git=shutil.which("git")))
+    program.chmod(0o755)
+    return program.parent
+
+
 def _find_faults(home: TempHome, place: Path, case: FileCase) -> Iterator[str]:
-    if case.phase == "run":
+    if case.phase == "copy":
         case.befall(place)
-    asking = _asking(home, place, case)
-    if case.phase == "apply":  # a run in the background applies nothing
-        run_id = run(home, "--background", *asking).out.strip()
-        said = run(home, run_id, verb="wait")
-    else:
-        said = run(home, "--json", *asking)
-    match case.phase:
-        case "run":
-            yield from _of_copy(said, case)
-        case "check":
-            yield from _of_check(home, said, case)
-        case "apply":
+    match case.phase, case.door:
+        case "apply", _:  # a run in the background applies nothing
+            run_id = run(home, "--background", "--config", _write_team(home, place, case), "Change it.").out.strip()
+            run(home, run_id, verb="wait")
             case.befall(place)
             yield from _of_apply(home, place, case)
+        case "copy", door:
+            said, told = DOORS[door](home, place, case)
+            if case.permission == "write" and said.code == 0:
+                yield f"exit code 0, and no copy could be made: {told}"
+            if case.permission == "read" and said.code in (0, 1) and not re.search("is read-only|without a copy", told):
+                yield f"nothing says that there was no copy: {told}"
+        case "check", door:
+            said, told = DOORS[door](home, place, case)
+            yield from _of_check(home, said, told, case)
 
 
-def _asking(home: TempHome, place: Path, case: FileCase) -> list[str]:
+def _of_check(home: TempHome, said: Said, told: str, case: FileCase) -> Iterator[str]:
+    """No check here says that the files are right."""
+    if case.policy == "required" and said.code == 0:
+        yield f"exit code 0, and a required check did not pass: {told}"
+    if case.door == "eval":
+        (team,) = (row for row in json.loads(said.out)["rows"] if row["name"] == "writer")
+        if not (team["failed"] or "weak" in team["note"]):
+            yield f"no check has passed, and the row names none: {team}"
+    rows = run(home, "--json", "--kind", "all", verb="runs").document["runs"]
+    for row in rows:
+        result = run(home, row["run_id"], "--json", verb="result")
+        if result.code == 0 and row["winner"] == "ada" and not result.document.get("weak"):
+            yield f"no check has passed, and the result is not weak: {result.out}"
+    if case.door == "batch":
+        for line in _read_lines(home):
+            if not (line["weak"] or line["failure"] or line["error"]):
+                yield f"no check has passed, and the line names none: {line}"
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def _ask_once(home: TempHome, place: Path, case: FileCase) -> tuple[Said, str]:
+    """Return what a command said, and all that its caller can read of the result."""
+    said = run(home, "--json", "--config", _write_team(home, place, case), "Change it.")
+    return said, said.out + said.err
+
+
+def _ask_batch(home: TempHome, place: Path, case: FileCase) -> tuple[Said, str]:
+    (home.work / "questions.jsonl").write_text(json.dumps({"question": "Change it."}))
+    said = run(home, "batch", "questions.jsonl", "--config", _write_team(home, place, case))
+    return said, f"{said.out} {_read_lines(home)}"
+
+
+def _compare(home: TempHome, place: Path, case: FileCase) -> tuple[Said, str]:
+    (home.work / "tasks.jsonl").write_text(json.dumps({"id": "done", "input": "Change it.", "target": "42"}))
+    one = home.config("one", agent("dee", {"answer": "ANSWER: 42"}))
+    team = _write_team(home, place, case)
+    said = run(home, "eval", "tasks.jsonl", "--teams", team, "--against", one, "--json", "--samples", "1")
+    return said, said.out + said.err
+
+
+def _review(home: TempHome, place: Path, case: FileCase) -> tuple[Said, str]:
+    (place / "lines.txt").write_text(AFTER)
+    said = run(replace(home, work=place), "review", "--config", _write_team(home, place, case), "--format", "json")
+    return said, said.out + said.err
+
+
+def _read_lines(home: TempHome) -> list[dict[str, Any]]:
+    file = home.work / "questions.results.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+DOORS: dict[str, Callable[[TempHome, Path, FileCase], tuple[Said, str]]] = {
+    "run": _ask_once,
+    "review": _review,
+    "batch": _ask_batch,
+    "eval": _compare,
+}
+
+
+def _write_team(home: TempHome, place: Path, case: FileCase) -> str:
     writes = [
         {"call": "write_file", "arguments": {"path": f"project/{path}", "content": text}} for path, text in MADE.items()
     ]
-    steps: list[dict[str, Any]] = [*(writes if case.permission == "write" else []), {"answer": "Done."}]
+    steps: list[dict[str, Any]] = [*(writes if case.permission == "write" else []), {"answer": "ANSWER: 42"}]
     settings: dict[str, Any] = {"context_paths": [{"path": str(place), "permission": case.permission}]}
     if case.check:
         settings |= {"checks": [case.check], "checks_policy": case.policy}
-    config = home.config("writer", agent("ada", *steps), orchestrator=settings)
-    return ["--config", config, "Change it."]
-
-
-def _of_copy(said: Said, case: FileCase) -> Iterator[str]:
-    if case.permission == "write" and said.code == 0:
-        yield f"exit code 0, and no copy could be made: {said.out}"
-    if case.permission == "read" and "is read-only" not in said.out + said.err:
-        yield f"nothing says that there was no copy: {said.out}"
-
-
-def _of_check(home: TempHome, said: Said, case: FileCase) -> Iterator[str]:
-    """No check here says that the files are right."""
-    rows = run(home, "--json", verb="runs").document["runs"]
-    if case.policy == "required" and said.code == 0:
-        yield f"exit code 0, and a required check did not pass: {said.out}"
-    if not rows:
-        return
-    result = run(home, rows[0]["run_id"], "--json", verb="result")
-    if result.code == 0 and not result.document.get("weak"):
-        yield f"no check has passed, and the result is not weak: {result.out}"
+    if case.door == "review":
+        steps = [{"answer": json.dumps({"summary": "Read.", "findings": []})}, {"vote": "own"}]
+        return home.config("writer", agent("ada", *steps), agent("bo", *steps))
+    return home.config("writer", agent("ada", *steps), orchestrator=settings)
 
 
 def _of_apply(home: TempHome, place: Path, case: FileCase) -> Iterator[str]:

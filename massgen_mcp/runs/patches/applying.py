@@ -149,6 +149,8 @@ def apply_run(home: Home, view: RunView, request: ApplyRequest) -> Application:
         raise MassgenError("invalid_action", f"{run.work_done.undecided}; nothing was applied")
     changes = run.best_changes if agent is None else run.agents[find_agent(run.agents, agent)].latest_changes
     made = RunPatch.of(view.row.run_id, view.directory, changes)
+    if made is None and view.damage is not None:
+        raise view.damage
     if made is None:
         nothing = f"run {view.row.run_id} has changed none of your files"
         raise MassgenError("invalid_action", nothing if agent is None else f"{agent} has changed none of your files")

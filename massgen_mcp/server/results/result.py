@@ -224,7 +224,7 @@ def _paged_result(
     if asked is not None and what not in ("agent", "diff"):
         raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
-        raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
+        raise MassgenError("run_damaged", f"{view.damage}. {salvage(view)}")
     agent = find_agent(view.snapshot.agents, asked) if what == "agent" or asked is not None else None
     pages = _Pages(view, what, agent, _paged_text(view, what, agent, going_on), bounds, going_on)
     if bounds.most_bytes == sys.maxsize:
