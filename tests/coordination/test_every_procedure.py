@@ -231,7 +231,10 @@ def opened(state: Coordination, stage: StageOpened) -> None:
         assert bool(authors & {*stage.agents}) <= stage.by_fallback
         vendors = rules.fallback_vendors if stage.by_fallback else rules.vendors
         outside = not {
-            state.author(one) for camp in state.camps for one in camp.answers if {*camp.answers} & {*stage.subjects}
+            state.author(one)
+            for camp in state.count.camps
+            for one in camp.answers
+            if {*camp.answers} & {*stage.subjects}
         } & {*stage.agents}
         assert (outside and not stage.by_fallback) or vendors[stage.agents[0]] not in {*map(rules.vendor, authors)}
     elif stage.kind == "compare":
@@ -249,7 +252,7 @@ def ended(state: Coordination) -> None:
     wrote = [answer.label for answer in state.seats[winner.agent].answers]
     assert winner.label in wrote
     assert winner.label == state.label(winner.agent)
-    assert winner.label not in state.excluded
+    assert winner.label not in state.checks.excluded
     text = state.synthesis
     assert winner.outcome != "synthesised" or (text is not None and text.label == winner.label)
     assert winner.outcome != "judged" or winner.agent != state.rules.judge

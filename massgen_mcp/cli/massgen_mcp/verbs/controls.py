@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+import anyio.to_thread
+
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
@@ -12,7 +14,7 @@ from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.consent import RunDemands
+from massgen_mcp.runs.consent import RunDemands, read_demands
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.results import controlled
@@ -59,7 +61,7 @@ def is_trusted(trust: str | None, demands: RunDemands) -> bool:
 
 async def accept_demands(service: RunService, run_id: str, trust: str | None) -> str | None:
     """Return the digest of what an imported run asks for, if `--trust` or the person at the terminal accepts that."""
-    demands = await service.read_demands(run_id)
+    demands = await anyio.to_thread.run_sync(read_demands, service.access.engine, run_id, service.access.environ)
     if demands is None:
         return None
     if not is_trusted(trust, demands):

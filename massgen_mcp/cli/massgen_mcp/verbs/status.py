@@ -1,12 +1,14 @@
 """`massgen runs`: the runs of this user, newest first; and how one stands, in a few lines."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.earlier_runs import show_sessions
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.runs.engine import RunFilter
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.server.results.runs import RunLine
@@ -37,11 +39,11 @@ async def list_runs(options: argparse.Namespace) -> int:
     if options.sessions:
         return show_sessions(Path.cwd(), as_json=options.json)
     with run_service() as service:
-        wanted = {"state": options.state, "session_id": options.session, "since": options.since}
-        views = await service.watcher.list_runs(**wanted, kind=options.kind, limit=options.limit)
+        wanted = RunFilter(options.state, options.session, options.since, options.kind)
+        views = await service.watcher.list_runs(wanted, limit=options.limit)
         digests = await service.outcomes.read_digests(views)
         unapplied = await service.applier.find_unapplied(views)
-        hides = not views and bool(await service.watcher.list_runs(**wanted, kind="all", limit=1))
+        hides = not views and bool(await service.watcher.list_runs(replace(wanted, kind="all"), limit=1))
     page = results.run_list(views, options.limit, None, digests=digests, unapplied=unapplied)
     if options.json:
         print_line(page.as_json())
