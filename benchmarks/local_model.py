@@ -99,7 +99,8 @@ class _Server:
         """What is replied. Nobody votes who was shown no answer."""
         self.played += 1
         tools = dialect.tools(json.loads(body))
-        text = f"Answer number {self.played}: forty-two, because six times seven is forty-two."
+        letters = "".join(chr(ord("a") + int(digit)) for digit in str(self.played))  # other numbers would be a dissent
+        text = f"Answer number {letters}: forty-two, because six times seven is forty-two."
         if "vote" in tools and ("new_answer" not in tools or b"Answer number" in body):
             known = tools["vote"]["properties"]
             choice, *others = cast("list[str]", known["agent_id"]["enum"])

@@ -31,13 +31,15 @@ class Finished:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What the processes get: this state directory, and nothing of ours that could change what they do (proxies, keys).
+    """The environment of processes: this state directory, whose configs are the person's own, and nothing of ours that
+    could change what they do (proxies, keys).
 
     A runner that we should ever lose leaves by itself after the idle time.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
+        "MASSGEN_CONFIG_HOME": str(home),
         HOME_VARIABLE: str(home),
         IDLE_VARIABLE: "30",
     }

@@ -74,8 +74,8 @@ HEAD = f"""\
 # Config reference
 
 {WRITTEN}
-A config describes a team in YAML or JSON. massgen reads the file that you name with `--config` (or `team` of
-`start_run`), otherwise the project's `.massgen/config.yaml`, otherwise `~/.config/massgen/config.yaml`
+A config describes a team in YAML or JSON. massgen reads the file that you name with `--config` (or, in
+`start_run`, with `team`), otherwise the project's `.massgen/config.yaml`, otherwise `~/.config/massgen/config.yaml`
 ([which configs it trusts](security.md#configs)). `massgen validate FILE` lists all errors with their line numbers.
 
 ## The twelve most-used keys
@@ -122,7 +122,7 @@ agents:
   - backend: {{ type: scripted }}
 ```
 
-Files with [MassGen's spelling](massgen-configs.md) load as well, but the editor marks the differences.
+massgen also loads files with [MassGen's key names](massgen-configs.md), but the editor marks the differences.
 """
 
 TAIL = """
@@ -213,7 +213,7 @@ agents:
     Section(
         "Backends of providers",
         {"": ProviderBackendConfig},
-        "Under an agent's `backend`. Their keys, addresses and tools: [backends.md](backends.md).",
+        "Under an agent's `backend`. For each provider's API key, address and tools, see [backends.md](backends.md).",
         """
 agents:
   - id: solver
@@ -279,7 +279,7 @@ agents:
     Section(
         "Azure OpenAI",
         {"": AzureBackendConfig},
-        "Under `backend`, in addition to the keys for providers except `base_url`.",
+        "Under `backend`. All keys for providers except `base_url` also apply.",
         """
 agents:
   - backend:
@@ -362,7 +362,7 @@ agents:
             "Who speaks": Ag2Pattern,
             "Who chooses": Ag2Manager,
         },
-        "Under `backend`, with `type: ag2` ([AG2](ag2.md)). The [schema](config.schema.json) has all keys.",
+        "Under `backend`, with `type: ag2` ([AG2](ag2.md)). The [schema](config.schema.json) lists all keys.",
         """
 agents:
   - id: coder
@@ -405,7 +405,7 @@ agents:
     Section(
         "Scripted agents",
         {"A scripted agent": ScriptedBackendConfig, "A step": ScriptStep},
-        "Under `backend`, for tests without a model. The [schema](config.schema.json) has the keys of a step.",
+        "Under `backend`, for tests without a model. The [schema](config.schema.json) lists the keys of a step.",
         """
 agents:
   - id: ada

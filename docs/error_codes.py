@@ -78,7 +78,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"get_result", "apply_result"}),
     ),
     "idempotency_conflict": Meaning(
-        "The `idempotency_key` belongs to another request, or `on_conflict` is `fail`.",
+        "Another request has used this `idempotency_key`, or the same one has and `on_conflict` is `fail`.",
         "Use another key or another `on_conflict`.",
         _START,
     ),
@@ -93,7 +93,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _START,
     ),
     "quota_reached": Meaning(
-        "The user has reached the limit on runs or money.",
+        "The user has reached the limit on runs or on spending.",
         "Wait for the next day or month (UTC), or give a smaller `max_usd`.",
         frozenset({"start_run", "control_run"}),
     ),
@@ -103,7 +103,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         ALL,
     ),
     "nesting_refused": Meaning(
-        "The outer run allows no nested runs, or has reached its limit on them.",
+        "The outer run doesn't allow nested runs, or has reached its limit on nested runs.",
         "Set `nested` in the config of the outer run ([nested runs](nested-runs.md)).",
         _START,
     ),
@@ -144,7 +144,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "internal": Meaning(
         "A bug in massgen. The message contains a reference.",
-        "Please report it with the reference's entry from `server.log` in the state directory.",
+        "Please report it with the entry in the state directory's `server.log` that has this reference.",
         ALL,
     ),
 }

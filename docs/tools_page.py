@@ -81,6 +81,7 @@ UNSAID: Mapping[tuple[str, str], str] = {
     ("start_run", "max_answers"): "Answers per agent, before it only votes.",
     ("apply_result", "undo"): "Take back what was applied last.",
     ("control_run", "value"): "For raise_budget, in US dollars.",
+    ("control_run", "message"): "For steer and answer.",
     ("list_runs", "state"): "Only runs in this state.",
     ("list_runs", "session_id"): "Only turns of this conversation.",
     ("list_runs", "kind"): "Also, or only, runs of `massgen batch` and `massgen eval`.",

@@ -40,11 +40,11 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "… doesn't contain a usable key: …",
             "The key contains a line break, white space or quotation marks, or is a placeholder.",
-            "Set the key again ([keys](security.md#keys)).",
+            "Copy the key from the provider and set it again ([keys](security.md#keys)).",
         ),
         Entry(
             "agent '…': … has no model '…'; …",
-            "The model isn't in the list of the provider or model server. No run started.",
+            "The provider or model server doesn't list this model. No run started.",
             "Correct `model`. For a gateway, use `type: chatcompletion` with its `base_url`: massgen then "
             "[only notes](cli.md#before-a-cent-is-spent) that the model isn't listed.",
         ),
@@ -76,8 +76,8 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "When an agent fails": (
         Entry(
             "… answered …: …",
-            "The call failed at the provider. 401 and 403: the key or its region; 402: no credit; 404: the model or "
-            "address; 429: too many calls; 5xx: an error on the provider's side.",
+            "The call failed at the provider. 401 and 403: a wrong key or region; 402: no credit; 404: a wrong model "
+            "or address; 429: too many calls; 5xx: an error on the provider's side.",
             "Find the reason [below](#why-an-agent-was-dropped).",
         ),
         Entry(
@@ -102,32 +102,32 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "no accepted action in … attempts in a row",
-            "The model's replies contain neither a readable answer nor a readable vote.",
+            "The model's replies contained neither an answer nor a vote that massgen could read.",
             "Use another model, or raise `max_enforcement_retries`.",
         ),
         Entry(
             "… in … steps; raise max_steps_per_round in orchestrator",
             "The agent used its tools without finishing.",
-            "Raise the setting, or ask a smaller question.",
+            "Raise `max_steps_per_round`, or ask a narrower question.",
         ),
         Entry(
             "the final answer was cut off at the model's output limit",
-            "The answer exceeded `max_output_tokens` or the model's own limit. massgen used the winner's last answer.",
+            "The answer exceeded `max_output_tokens` or the model's own limit, so massgen used an earlier answer.",
             "Raise `max_output_tokens`.",
         ),
     ),
     "Changes to your files": (
         Entry(
             "run … has changed none of your files",
-            "`context_paths` lists no directory, or the team changed nothing in it.",
+            "`context_paths` lists no directory, or the team changed nothing in the listed directories.",
             "List the directory with `permission: write`.",
         ),
     ),
     "The sandbox": (
         Entry(
             "no container is available for agents' commands: …",
-            "The config requests Docker, Podman or an image that isn't available.",
-            "Start the daemon, or correct the image's name.",
+            "Docker, Podman or the image that the config requests isn't available.",
+            "Start Docker or Podman, or correct the image's name.",
         ),
     ),
     "The state directory": (
@@ -169,7 +169,7 @@ IN_CLIENTS = (
     ),
     Entry(
         "`massgen-mcp: command not found` in a shell",
-        "The directory of the virtual environment, `uv tool` or `pipx` isn't on PATH.",
+        "The directory where the virtual environment, `uv tool` or `pipx` puts programs isn't on PATH.",
         "Run `uv tool update-shell` or `pipx ensurepath`, or activate the environment.",
     ),
 )
@@ -196,12 +196,12 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "unreachable": "No server answered at the address.",
     "tools_unsupported": "The server refuses tools, and the model failed without them.",
     "context_too_small": "The question, the answers and the files together exceed the model's context.",
-    "content_filter": "A content filter of the provider, or the model itself, refused to reply.",
+    "content_filter": "The provider's content filter blocked the reply, or the model refused to reply.",
     "provider_error": "The provider failed repeatedly.",
     "bad_request": "The provider rejected the request.",
     "bad_reply": "The reply was too large, or not valid for this API.",
     "timeout": "A call, a round or the run took too long; the message names the limit.",
-    "no_action": "The model's replies contained neither a readable answer nor a readable vote.",
+    "no_action": "The model's replies contained neither an answer nor a vote that massgen could read.",
     "budget": "The next call would exceed the remaining budget.",
     "cut_off": "The run ended after the agent had changed files, but before it answered.",
     "internal": "A bug in massgen.",

@@ -68,7 +68,7 @@ def _require_place(variable: str) -> Path:
             raise _bad(variable, "no such directory")
         files = [file for part in directories if part.is_dir() for file in part.iterdir()]
         if not any(_HASHED.fullmatch(file.name) for file in files):
-            raise _bad(variable, "contains no certificate with a name that `openssl rehash` creates")
+            raise _bad(variable, "contains no certificate that OpenSSL can find (`openssl rehash` may fix this)")
         return directories[0]
     place = Path(value)
     if not place.exists():

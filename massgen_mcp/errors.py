@@ -5,6 +5,7 @@ Knows nothing of the rest of the package. A caller reads `code`, a person reads 
 
 import errno
 import os
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -231,6 +232,7 @@ InBetween = Literal["variable", "proxy", "certificate", "page"]
 not trusted here, a web page in place of the server's reply."""
 
 
+@dataclass(eq=False, repr=False)
 class BackendError(Exception):
     """One model call failed, already translated from whatever the provider's SDK raised.
 
@@ -239,21 +241,14 @@ class BackendError(Exception):
     `in_between` what stands between this program and the server, and is in the way.
     """
 
-    def __init__(
-        self,
-        reason: DropReason,
-        message: str,
-        *,
-        retryable: bool = False,
-        retry_after: float | None = None,
-        refused: RefusedPart | None = None,
-        limit: LimitKey | None = None,
-        in_between: InBetween | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.in_between: InBetween | None = in_between
-        self.limit: LimitKey | None = limit
-        self.refused: RefusedPart | None = refused
-        self.reason: DropReason = reason
-        self.retryable = retryable
-        self.retry_after = retry_after
+    reason: DropReason
+    message: str
+    _: KW_ONLY
+    retryable: bool = False
+    retry_after: float | None = None
+    refused: RefusedPart | None = None
+    limit: LimitKey | None = None
+    in_between: InBetween | None = None
+
+    def __str__(self) -> str:
+        return self.message

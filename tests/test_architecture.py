@@ -290,6 +290,31 @@ def test_a_helper_in_more_than_four_files_is_an_ordinary_verb() -> None:
     assert {name for name, where in files.items() if len(where) > 4} - VERBS - OF_EACH_WIRE == set()
 
 
+PUBLISHED = {
+    "server/tools.py start_run": "arguments of the MCP tool",
+    "api/calls.py run": "arguments of `massgen_mcp.run`, which programs written for MassGen pass",
+    "config/build_config.py build_config": "arguments of MassGen's function of this name",
+}
+"""Functions whose parameters are an interface that others use."""
+MOST_PARAMETERS = 6
+
+
+def count_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count all but `self` or `cls`."""
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return len(given) - (given[:1] != [] and given[0].arg in ("self", "cls"))
+
+
+def test_a_function_takes_at_most_six_parameters() -> None:
+    wide = {
+        f"{file.relative_to(PACKAGE).as_posix()} {node.name}"
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and count_parameters(node) > MOST_PARAMETERS
+    }
+    assert wide == PUBLISHED.keys()
+
+
 def test_only_the_transport_sets_the_current_user_and_runs_are_handed_it() -> None:
     uses = {
         file.relative_to(PACKAGE).as_posix()

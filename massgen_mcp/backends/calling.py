@@ -165,7 +165,7 @@ class OutOfTimeError(BackendError):
 def _filtered(provider_word: str) -> BackendError:
     word = f" ({provider_word})" if provider_word else ""
     message = (
-        f"the provider's content filter or the model itself refused to continue{word}; massgen discards the whole reply"
+        f"the provider's content filter or the model itself refused to continue{word}; massgen discarded the reply"
     )
     return BackendError("content_filter", message)
 

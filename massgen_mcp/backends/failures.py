@@ -213,7 +213,7 @@ def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: 
 
 def _about_key(endpoint: Endpoint) -> str:
     if endpoint.key_variable is None:
-        return "; massgen sent no key: set api_key_env to the name of the key's variable"
+        return "; massgen sent no key: set api_key_env to the name of the variable that holds the key"
     return f"; set {endpoint.key_variable} to a valid key"
 
 

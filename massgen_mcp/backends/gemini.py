@@ -43,6 +43,7 @@ from massgen_mcp.backends.wire_values import (
     citation,
     clean,
     clean_object,
+    complete_usage,
     count,
     fields_of,
     json_object,
@@ -52,7 +53,6 @@ from massgen_mcp.backends.wire_values import (
     parsed,
     text_in,
     tool_name,
-    usage_part,
     written_tokens,
 )
 
@@ -324,14 +324,14 @@ class GeminiReply(WireReply):
         # What its own tools came to is input as well, thoughts are output; the API counts them apart.
         read = None if asked is None else asked + (looked_up or 0)
         written = None if answered is None and thought is None else (answered or 0) + (thought or 0)
-        yield usage_part(
-            self._model,
-            read=read,
-            written=written_tokens(read, written, count(member(usage, "totalTokenCount")), thought),
-            cached=count(member(usage, "cachedContentTokenCount")),
-            reasoning=thought,
-            searches=self._searches(),
+        counted = UsagePart(
+            input_tokens=read,
+            output_tokens=written_tokens(read, written, count(member(usage, "totalTokenCount")), thought),
+            cached_input_tokens=count(member(usage, "cachedContentTokenCount")) or 0,
+            reasoning_tokens=thought or 0,
+            web_searches=self._searches(),
         )
+        yield complete_usage(self._model, counted)
 
     def _searches(self) -> int:
         """What is billed: every query, by Gemini 2 every request that searched."""

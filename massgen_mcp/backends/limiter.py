@@ -421,7 +421,7 @@ class _Circuit:
             self._opens_at = now + self._break
 
     def refusal(self, address: str, now: float) -> BackendError:
-        again = f"in {max(0.0, self._opens_at - now):.0f} s" if self._probe is None else "now, in another call"
+        again = f"in {max(0.0, self._opens_at - now):.0f} s" if self._probe is None else "in a call that is running"
         reason: DropReason = "unreachable" if self._last and self._last.reason == "unreachable" else "provider_error"
         return BackendError(
             reason,

@@ -179,5 +179,5 @@ def _unknown(error: BackendError, name: str, models: Sequence[ListedModel]) -> B
     near = nearest(name, names, cutoff=0.4)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     hint = f"did you mean {near!r}? " if near else ""
-    has = f"{hint}it has {', '.join(names[:MOST_NAMED])}{more}"
+    has = f"{hint}the server has {', '.join(names[:MOST_NAMED])}{more}"
     return BackendError("model_not_found", f"{error}; {has}")

@@ -21,6 +21,7 @@ from massgen_mcp.backends.base import (
     ToolCall,
     ToolCallPart,
     ToolResultMessage,
+    UsagePart,
     UserMessage,
 )
 from massgen_mcp.backends.ends import CHAT
@@ -33,13 +34,13 @@ from massgen_mcp.backends.wire_values import (
     arguments_object,
     clean,
     clean_object,
+    complete_usage,
     count,
     fields_of,
     fields_or_none,
     objects_in,
     text_in,
     tool_name,
-    usage_part,
 )
 from massgen_mcp.config.access.local_servers import api_root, read_reply
 from massgen_mcp.config.access.model_lists import ListedModel, loaded_by_ollama, shown_by_ollama
@@ -213,11 +214,8 @@ class _Reply(WireReply):
         stop = stop_part(CHAT, "done_reason", reason, called, self._endpoint)
         yield from self._apart.end()
         yield from map(ToolCallPart, self._calls)
-        yield usage_part(
-            self._last.get("model"),
-            read=count(self._last.get("prompt_eval_count")),
-            written=count(self._last.get("eval_count")),
-        )
+        read, written = count(self._last.get("prompt_eval_count")), count(self._last.get("eval_count"))
+        yield complete_usage(self._last.get("model"), UsagePart(read, output_tokens=written))
         yield replace(stop, replay=self._replay())
 
     def _replay(self) -> tuple[JsonObject, ...]:

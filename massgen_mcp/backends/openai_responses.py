@@ -44,6 +44,7 @@ from massgen_mcp.backends.wire_values import (
     citation,
     clean,
     clean_object,
+    complete_usage,
     count,
     fields_of,
     json_object,
@@ -53,7 +54,6 @@ from massgen_mcp.backends.wire_values import (
     reported_usd,
     text_in,
     tool_name,
-    usage_part,
 )
 
 _DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
@@ -307,16 +307,16 @@ def _usage(end: Fields, endpoint: Endpoint) -> UsagePart | None:
     usage = end.get("usage")
     if usage is None:
         return None
-    return usage_part(
-        end.get("model"),
-        read=count(member(usage, "input_tokens")),
-        written=count(member(usage, "output_tokens")),
-        cached=count(member(usage, "input_tokens_details", "cached_tokens")),
-        cache_written=count(member(usage, "input_tokens_details", "cache_write_tokens")),
-        reasoning=count(member(usage, "output_tokens_details", "reasoning_tokens")),
-        searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, as_list(end.get("output")))),
+    counted = UsagePart(
+        input_tokens=count(member(usage, "input_tokens")),
+        output_tokens=count(member(usage, "output_tokens")),
+        cached_input_tokens=count(member(usage, "input_tokens_details", "cached_tokens")) or 0,
+        cache_write_tokens=count(member(usage, "input_tokens_details", "cache_write_tokens")) or 0,
+        reasoning_tokens=count(member(usage, "output_tokens_details", "reasoning_tokens")) or 0,
+        web_searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, as_list(end.get("output")))),
         cost_usd=reported_usd(usage, endpoint.cost_field),
     )
+    return complete_usage(end.get("model"), counted)
 
 
 def _searches_at_xai(usage: object) -> int:

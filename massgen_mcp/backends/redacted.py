@@ -121,10 +121,4 @@ class _Reply:
 
 
 def _clean_error(error: BackendError, redactor: Redactor) -> BackendError:
-    return BackendError(
-        error.reason,
-        redactor.text(str(error)),
-        retryable=error.retryable,
-        retry_after=error.retry_after,
-        refused=error.refused,
-    )
+    return replace(error, message=redactor.text(error.message))

@@ -9,6 +9,7 @@ import math
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -270,32 +271,21 @@ def member(value: object, *path: str) -> object:
     return value
 
 
-def usage_part(
-    model: object,
-    *,
-    read: int | None,
-    written: int | None,
-    cached: int | None = None,
-    cache_written: int | None = None,
-    cache_written_long: int | None = None,
-    reasoning: int | None = None,
-    searches: int | None = None,
-    cost_usd: float | None = None,
-) -> UsagePart:
-    """The counts of one call; a part is never more than its whole, where that is known."""
-    most_read, most_written = (MAX_TOKENS if whole is None else whole for whole in (read, written))
-    cached = min(cached or 0, most_read)
-    cache_written = min(cache_written or 0, most_read - cached)
-    return UsagePart(
-        input_tokens=read,
-        cached_input_tokens=cached,
-        output_tokens=written,
-        reasoning_tokens=min(reasoning or 0, most_written),
+def complete_usage(model: object, counted: UsagePart) -> UsagePart:
+    """Return the counts of one call with the model that replied. A part is never more than its whole, where that is
+    known.
+    """
+    wholes = (counted.input_tokens, counted.output_tokens)
+    most_read, most_written = (MAX_TOKENS if whole is None else whole for whole in wholes)
+    cached = min(counted.cached_input_tokens, most_read)
+    cache_written = min(counted.cache_write_tokens, most_read - cached)
+    return replace(
+        counted,
         model=clean(model) if isinstance(model, str) else "",
+        cached_input_tokens=cached,
         cache_write_tokens=cache_written,
-        cache_write_long_tokens=min(cache_written_long or 0, cache_written),
-        web_searches=searches or 0,
-        cost_usd=cost_usd,
+        cache_write_long_tokens=min(counted.cache_write_long_tokens, cache_written),
+        reasoning_tokens=min(counted.reasoning_tokens, most_written),
     )
 
 
@@ -327,16 +317,16 @@ class MessagesUsage:
         cache_written = counts.get("cache_creation_input_tokens", 0)
         # The API counts cached input apart, we do not.
         read = None if uncached is None else uncached + cached + cache_written
-        return usage_part(
-            self.model or before.model,
-            read=_sum(before.input_tokens, read),
-            written=_sum(before.output_tokens, counts.get("output_tokens")),
-            cached=before.cached_input_tokens + cached,
-            cache_written=before.cache_write_tokens + cache_written,
-            cache_written_long=before.cache_write_long_tokens + counts.get("ephemeral_1h_input_tokens", 0),
-            reasoning=before.reasoning_tokens + counts.get("thinking_tokens", 0),
-            searches=before.web_searches + counts.get("web_search_requests", 0),
+        counted = UsagePart(
+            input_tokens=_sum(before.input_tokens, read),
+            output_tokens=_sum(before.output_tokens, counts.get("output_tokens")),
+            cached_input_tokens=before.cached_input_tokens + cached,
+            cache_write_tokens=before.cache_write_tokens + cache_written,
+            cache_write_long_tokens=before.cache_write_long_tokens + counts.get("ephemeral_1h_input_tokens", 0),
+            reasoning_tokens=before.reasoning_tokens + counts.get("thinking_tokens", 0),
+            web_searches=before.web_searches + counts.get("web_search_requests", 0),
         )
+        return complete_usage(self.model or before.model, counted)
 
 
 _MESSAGES_COUNTS = (
@@ -360,15 +350,15 @@ def chat_usage(usage: object, model: object, cost_field: CostField | None) -> Us
     read = count(member(usage, "prompt_tokens"))
     reasoning = count(member(usage, "completion_tokens_details", "reasoning_tokens"))
     written = count(member(usage, "completion_tokens"))
-    return usage_part(
-        model,
-        read=read,
-        written=written_tokens(read, written, count(member(usage, "total_tokens")), reasoning),
-        cached=count(member(usage, "prompt_tokens_details", "cached_tokens")),
-        cache_written=count(member(usage, "prompt_tokens_details", "cache_write_tokens")),
-        reasoning=reasoning,
+    counted = UsagePart(
+        input_tokens=read,
+        output_tokens=written_tokens(read, written, count(member(usage, "total_tokens")), reasoning),
+        cached_input_tokens=count(member(usage, "prompt_tokens_details", "cached_tokens")) or 0,
+        cache_write_tokens=count(member(usage, "prompt_tokens_details", "cache_write_tokens")) or 0,
+        reasoning_tokens=reasoning or 0,
         cost_usd=reported_usd(usage, cost_field),
     )
+    return complete_usage(model, counted)
 
 
 def written_tokens(read: int | None, written: int | None, total: int | None, reasoning: int | None) -> int | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from massgen_mcp.changes.apply_records import ChangeStep, IntentPart, planned, steps_between
 from massgen_mcp.changes.base import BaseDirectory
 from massgen_mcp.changes.choosing import Chosen, Patch, choose
-from massgen_mcp.changes.files import TreeFiles
+from massgen_mcp.changes.files import TreeFiles, TreeRules
 from massgen_mcp.changes.git import Git, GitFailed
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
@@ -24,9 +24,9 @@ from massgen_mcp.errors import MassgenError
 _CONFLICTS = {
     "content": "you and the run changed the same lines",
     "add/add": "you and the run added different files with this name",
-    "modify/delete": "you changed this file and the run deleted it, or the other way round",
+    "modify/delete": "one side changed this file, and the other deleted it",
     "binary": "you and the run both changed this binary file",
-    "rename/delete": "you renamed this file and the run deleted it, or the other way round",
+    "rename/delete": "one side renamed this file, and the other deleted it",
     "rename/rename": "you and the run renamed it differently",
     "file/directory": "one side made it a file, the other a directory",
     "distinct types": "one side made it a file, the other a link",
@@ -122,10 +122,7 @@ def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) 
     written = repository.write_tree(
         root,
         like=[base],
-        ignore=place.rules,
-        without=place.in_no_tree,
-        above=root.parts,
-        kept=place.kept_outputs,
+        rules=TreeRules(place.rules, place.in_no_tree, place.kept_outputs, root.parts),
         all_new=False,
     )
     return written.tree

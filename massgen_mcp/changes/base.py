@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from massgen_mcp.changes.files import TooLarge
+from massgen_mcp.changes.files import TooLarge, TreeRules
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import PrivateRepository, TreeId, Written
 from massgen_mcp.changes.user_repository import UserRepository
@@ -145,10 +145,7 @@ def _take(repository: PrivateRepository, given: ContextDirectory) -> tuple[BaseD
     written = repository.write_tree(
         given.path,
         tracked=[one for one in (*tracked.files, *tracked.submodules) if not given.hides(one)] if tracked else (),
-        ignore=ignore,
-        without=[*map(os.fsencode, hidden)],
-        above=given.path.parts,
-        kept=given.kept_outputs,
+        rules=TreeRules(ignore, [*map(os.fsencode, hidden)], given.kept_outputs, given.path.parts),
         all_new=tracked is not None,
     )
     directory = BaseDirectory(

@@ -17,7 +17,7 @@ from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 
 READ_ONLY = "the run may only read this directory (allow changes with permission: write)"
-NOT_NAMED = "you didn't name it"
+NOT_NAMED = "you didn't include it in `paths`"
 MOST_LINKS = 10
 """So many links one after the other are followed."""
 
@@ -67,7 +67,7 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
         writable = change.path.split(b"/")[0] in names
         if change.path not in hunks:
             tool = running.get(change.path)
-            named = f"it runs by itself ({tool}); to include it, name the file itself in `paths`" if tool else NOT_NAMED
+            named = f"{tool} may run it unasked; to include it, add its own path to `paths`" if tool else NOT_NAMED
             left_out.append(Obstacle(os.fsdecode(change.path), named if writable else READ_ONLY))
         elif not writable:
             left_out.append(Obstacle(os.fsdecode(change.path), READ_ONLY))
@@ -127,7 +127,7 @@ def _with_hunks(
     if not plain or before is None or after is None or before.mode != after.mode or before.mode == LINK:
         what = "a binary file, a link, or a file whose mode changed" if change.kind == "modified" else change.kind
         raise MassgenError(
-            "invalid_arguments", f"{path} is {what}, so massgen can apply it only as a whole; leave #N out"
+            "invalid_arguments", f"{path} is {what}, so massgen can apply it only as a whole; name it without #N"
         )
     hunks = repository.hunks(before, after)
     for number in sorted(numbers):

@@ -55,6 +55,26 @@ class TreeLimits:
 USUAL_LIMITS = TreeLimits()
 
 
+@dataclass(frozen=True, slots=True)
+class TreeRules:
+    """The rules by which files of a directory are in its tree, or are left out."""
+
+    ignore: bytes = b""
+    """Lines as in a `.gitignore`, of lower rank than those in the directory."""
+    without: Collection[bytes] = ()
+    """Paths that are in no tree with all below them, whatever those lines say."""
+    kept: Collection[str] = ()
+    """Patterns of build outputs that are files like others."""
+    above: tuple[str, ...] = ()
+    """The names that lead to the directory for a person, where it is a person's: by them files are judged that commonly
+    hold secrets.
+    """
+    limits: TreeLimits = USUAL_LIMITS
+
+
+USUAL_RULES = TreeRules()
+
+
 @dataclass(slots=True)
 class KnownFiles:
     """What files held when they were last read, by their path. Safe to believe as long as nothing about them changed:
@@ -123,19 +143,17 @@ def read_files(
     directory: Path,
     paths: Iterable[bytes],
     left_out: LeftOut,
+    rules: TreeRules,
     *,
-    limits: TreeLimits,
     known: KnownFiles | None = None,
-    above: tuple[str, ...] = (),
     judged: Collection[bytes] = (),
 ) -> Iterator[Found]:
-    """The files and links among `paths` that are there, in their order. `above`: the names that lead to the directory
-    for people, by which it is judged what commonly holds secrets. `judged`: those that are left out if they begin as
-    build outputs do.
+    """The files and links among `paths` that are there, in their order. `judged`: those that are left out if they begin
+    as build outputs do.
 
     Raises `TooLarge`, and `OSError` if the directory itself cannot be opened.
     """
-    reader = _Reader(directory, left_out, limits, known or KnownFiles(), above, judged)
+    reader = _Reader(directory, left_out, rules, known or KnownFiles(), judged)
     with reader.opened():
         for path in sorted(set(paths)):
             if reader.is_candidate(path) and (found := reader.read(path)) is not None:
@@ -147,17 +165,16 @@ class _Reader:
         self,
         directory: Path,
         left_out: LeftOut,
-        limits: TreeLimits,
+        rules: TreeRules,
         known: KnownFiles,
-        above: tuple[str, ...],
         judged: Collection[bytes],
     ) -> None:
         self._directory = directory
         self._judge_name = judged
         self._left_out = left_out
-        self._limits = limits
+        self._limits = rules.limits
         self._known = known
-        self._above = above
+        self._above = rules.above
         self._files = 0
         self._bytes = 0
         self._concealed: frozenset[str] | None = None

@@ -48,7 +48,7 @@ class _Looking:
     def reason(self, step: ChangeStep) -> str:
         """Empty if nothing is in the way."""
         if any(map(is_git_name, step.path.split("/"))):
-            return "belongs to git itself"
+            return "is one of git's own files"
         for parent in ["", *parents_of(step.path)]:
             if parent not in self._above:
                 self._above[parent] = self._reason_above(parent)

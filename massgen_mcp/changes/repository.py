@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,13 +21,13 @@ from massgen_mcp.changes.build_outputs import is_kept
 from massgen_mcp.changes.contents import reading, store
 from massgen_mcp.changes.files import (
     LINK,
-    USUAL_LIMITS,
+    USUAL_RULES,
     Found,
     KnownFiles,
     LeftOut,
     TreeFile,
     TreeFiles,
-    TreeLimits,
+    TreeRules,
     read_files,
 )
 from massgen_mcp.changes.git import Git
@@ -180,20 +180,13 @@ class PrivateRepository:
         *,
         like: Iterable[TreeId] = (),
         tracked: Iterable[bytes] = (),
-        ignore: bytes = b"",
-        without: Collection[bytes] = (),
-        limits: TreeLimits = USUAL_LIMITS,
+        rules: TreeRules = USUAL_RULES,
         known: KnownFiles | None = None,
-        above: tuple[str, ...] = (),
-        kept: Collection[str] = (),
         all_new: bool = True,
     ) -> Written:
         """The tree of a directory: everything in it that git would not ignore, and, ignored or not, the files that are
-        `tracked` or in a tree `like` it. `ignore`: lines as in a `.gitignore`, of lower rank than those in the
-        directory. `without`: what is in no tree with all below it, whatever those lines say. `above`: the names that
-        lead to the directory for a person, where it is a person's. `kept`: patterns of build outputs that are files
-        like others. `all_new`: files that are neither tracked nor in a tree `like` it are new, so that a build output
-        among them is left out also if only its content shows it.
+        `tracked` or in a tree `like` it, as the rules have it. `all_new`: files that are neither tracked nor in a tree
+        `like` it are new, so that a build output among them is left out also if only its content shows it.
 
         A file that cannot be read is taken from the first tree `like` it. Raises `GitFailed`, `TooLarge`, `OSError`.
         """
@@ -202,14 +195,12 @@ class PrivateRepository:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
         left_out = LeftOut()
-        others = untracked(self._git, directory, named, ignore, limits.files, without, kept)
+        others = untracked(self._git, directory, named, rules)
         left_out.repositories += others.repositories
         left_out.unreadable += others.unreadable
         left_out.outputs += others.outputs
-        judged = frozenset(one for one in others.files if all_new and not is_kept(one, kept))
-        found = read_files(
-            directory, [*named, *others.files], left_out, limits=limits, known=known, above=above, judged=judged
-        )
+        judged = frozenset(one for one in others.files if all_new and not is_kept(one, rules.kept))
+        found = read_files(directory, [*named, *others.files], left_out, rules, known=known, judged=judged)
         passing = _Passing(found)
         files = store(self._git, passing)
         for path in (*left_out.unreadable, *left_out.too_large):

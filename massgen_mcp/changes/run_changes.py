@@ -23,7 +23,7 @@ from massgen_mcp.changes.base import (
     take_base,
 )
 from massgen_mcp.changes.copies import Copies, copy_installed, place_in
-from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
+from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge, TreeRules
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.errors import MassgenError
@@ -131,7 +131,7 @@ class RunChanges:
             if found.conflicts:
                 paths = ", ".join(path_text(one.path) for one in found.conflicts)
                 raise MassgenError(
-                    "invalid_action", f"your files conflict with the changes that this run should start from: {paths}"
+                    "invalid_action", f"your files conflict with the earlier changes that this run builds on: {paths}"
                 )
             changed = repository.changes(base.id, found.tree)
             repository.own([*repository.structure(found.tree), *(one.after.blob for one in changed if one.after)])
@@ -154,9 +154,8 @@ class RunChanges:
         found: dict[str, tuple[str, ...]] = {}
         for directory in base.directories:
             before = self.repository.part(base.id, directory.name)
-            written = self.repository.write_tree(
-                self.made / directory.name, like=[before], ignore=directory.rules, kept=directory.kept_outputs
-            )
+            rules = TreeRules(directory.rules, kept=directory.kept_outputs)
+            written = self.repository.write_tree(self.made / directory.name, like=[before], rules=rules)
             names = [os.fsdecode(path) for path in written.ignored if _is_text(path)]
             found[directory.name] = tuple(name for name in names if name not in directory.copied)[:MAX_SHARED]
         return found
@@ -197,13 +196,11 @@ class RunChanges:
                 written = repository.write_tree(
                     place,
                     like=[before],
-                    ignore=directory.rules,
-                    without=directory.in_no_tree,
+                    rules=TreeRules(directory.rules, directory.in_no_tree, directory.kept_outputs),
                     known=known.setdefault(directory.name, KnownFiles()),
-                    kept=directory.kept_outputs,
                 )
             except TooLarge as error:
-                raise GitFailed(f"{directory.name} {error}; delete files that don't belong there") from error
+                raise GitFailed(f"{directory.name} {error}; delete the files that it doesn't need") from error
             trees[directory.name] = written.tree
             left_out = written.left_out
             for paths, what in (

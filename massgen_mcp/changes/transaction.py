@@ -40,8 +40,8 @@ Held: TypeAlias = list[tuple[IntentPart, HeldDirectory]]
 
 _UNSETTLED: dict[ApplyPhase, str] = {
     "staging": "nothing changed, but massgen couldn't remove its temporary files",
-    "changing": "the files are partly changed, and massgen couldn't restore them",
-    "done": "the files are changed, but massgen couldn't record that",
+    "changing": "some files were changed, and massgen couldn't restore them",
+    "done": "the files were changed, but massgen couldn't record the apply",
 }
 _IMMOVABLE = frozenset({errno.EXDEV, errno.EBUSY})
 _NAMED = 5
@@ -52,7 +52,7 @@ class ChangedMeanwhile(Exception):
     """A file is no longer what it was when the change was planned. `kept` as in `Settled`."""
 
     def __init__(self, path: str, kept: tuple[str, ...] = ()) -> None:
-        stay = f"; other programs changed these files, so they stay as they are: {_paths_text(kept)}" if kept else ""
+        stay = f"; massgen left these files as other programs changed them: {_paths_text(kept)}" if kept else ""
         super().__init__(f"changed while massgen was applying the changes{stay}")
         self.path = path
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.changes.build_outputs import INSTALLED, is_kept, is_library, is_made, is_marked, is_output
-from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, parents, small_file
+from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, TreeRules, parents, small_file
 from massgen_mcp.changes.git import Git
 from massgen_mcp.workspace import openat
 
@@ -45,22 +45,18 @@ def untracked(
     git: Git,
     directory: Path,
     named: Collection[bytes],
-    ignore: bytes,
-    most: int,
-    without: Collection[bytes] = (),
-    kept: Collection[str] = (),
+    rules: TreeRules,
 ) -> Untracked:
-    """`named`: the files that are known, ignored or not. `ignore`: lines as in a `.gitignore`, of lower rank than those
-    in the directory. `without`: what is passed over with all below it, whatever those lines say. `kept`: patterns of
-    build outputs that are files like others. Raises `TooLarge` if there is more than `most`, `GitFailed`, `OSError`.
+    """`named`: the files that are known, ignored or not. Raises `TooLarge` if there is more than the rules allow,
+    `GitFailed`, `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as scratch:
         image = Path(scratch) / "tree"
         image.mkdir()
-        (Path(scratch) / "ignore").write_bytes(ignore)
+        (Path(scratch) / "ignore").write_bytes(rules.ignore)
         root = os.open(directory, openat.DIRECTORY_FLAGS)
         with openat.closing(root):
-            return _Walk(git, root, image, frozenset(named), most, frozenset(without), kept).walked()
+            return _Walk(git, root, image, frozenset(named), rules).walked()
 
 
 class _Walk:
@@ -70,18 +66,16 @@ class _Walk:
         root: int,
         image: Path,
         named: frozenset[bytes],
-        most: int,
-        without: frozenset[bytes],
-        kept: Collection[str],
+        rules: TreeRules,
     ) -> None:
         self._git = git
         self._root = root
         self._image = image
         self._named = named
         self._leading = {parent for path in named for parent in parents(path)}
-        self._most = most
-        self._without = without
-        self._kept = kept
+        self._most = rules.limits.files
+        self._without = frozenset(rules.without)
+        self._kept = rules.kept
         self._outputs: list[bytes] = []
         self._files: list[bytes] = []
         self._repositories: list[bytes] = []

@@ -1,6 +1,6 @@
 """Checks: commands of the user's that judge the files of every answer alike.
 
-    judge = FileJudge(repository, base, place, check_rules)
+    judge = FileJudge(run_changes, base, place, check_rules)
     subject = await judge.subject(tree)                  # what of an answer's files is judged
     outcome = await judge.check(subject.tree, "make test")  # on a fresh check-out, in the sandbox
 

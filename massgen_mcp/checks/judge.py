@@ -21,7 +21,8 @@ from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.build_outputs import is_library
 from massgen_mcp.changes.copies import copy_ignored, copy_installed, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile, TreeFiles
-from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.checks.output import IGNORED_CURE, excerpt_of, hindrance_of, last_of, not_there, tests_in
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events.parts import CheckOutcome
@@ -134,25 +135,22 @@ class FileJudge:
 
     def __init__(
         self,
-        repository: PrivateRepository,
+        changes: RunChanges,
         base: Base,
         place: Path,
         rules: CheckRules,
         *,
         shown: tuple[VisiblePath, ...] = (),
-        made: Path,
         kept: BaseOutcomes | None = None,
     ) -> None:
         """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
-        what checks need and no tree holds. `made`: where the setup of the run made what it installed. `kept`: what they
-        said of the base before.
+        what checks need and no tree holds. `kept`: what they said of the base before.
         """
-        self._repository = repository
+        self._repository, self._made = changes.repository, changes.made
         self._base = base
         self._place = place
         self._rules = rules
         self._shown = shown
-        self._made = made
         self._kept = kept
         self._moment: int | None = None
 

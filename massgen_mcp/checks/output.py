@@ -212,7 +212,7 @@ def _writable_cure(output: str, place: int) -> str:
     line = output[begin : (output.find("\n", place) + 1 or len(output) + 1) - 1]
     named = [match["path"] for match in _PATH.finditer(line)]
     ignored = next((part for path in named for part in path.split("/") if part in _IGNORED), None)
-    return f"add {ignored or 'the directory that it writes to'} to the context path's `copy_ignored`"
+    return f"add {ignored or 'its output directory'} to the context path's `copy_ignored`"
 
 
 _IGNORED = frozenset({"node_modules", ".venv", "venv", "target", "build", "dist", "vendor", ".gradle", ".tox", ".nox"})

@@ -53,7 +53,7 @@ def amount(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number of at least 0")
+        raise argparse.ArgumentTypeError("expected a number of at least 0, such as 2.5")
     return number
 
 
@@ -91,7 +91,7 @@ STORE = argument(
     "--store",
     metavar="URL",
     default=argparse.SUPPRESS,
-    help="store of runs: postgresql://... without a password, since others can see the command line (unset)",
+    help="database for runs: postgresql://..., without a password (others can see the command line); default: none",
 )
 LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="log format (text)")
 RUN = argument(

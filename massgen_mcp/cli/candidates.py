@@ -64,7 +64,7 @@ def _run_ids() -> Iterable[str]:
     from massgen_mcp.runs.store.opening import open_engine  # no other candidate needs it
 
     store = open_engine(find_home(os.environ), os.environ).store
-    return [row.run_id for row in store.index.list_recent(state=None, before=None, limit=100)]
+    return [row.run_id for row in store.index.list_recent(limit=100)]
 
 
 def _sessions() -> Iterable[str]:

@@ -29,16 +29,22 @@ _OF_OTHERS: Mapping[str, str] = MappingProxyType(
         "-n": "--num-agents",
         "-s": "--session",
         "--agents": "--num-agents",
+        "--apply-changes": "--apply",
         "--base": "--branch",
         "--budget": "--max-usd",
+        "--cap": "--max-usd",
         "--cost": "--max-usd",
         "--file": "--output",
         "--force": "--yes",
         "--id": "--session",
         "--limit": "--max-usd",
+        "--log-level": "--debug",
         "--max-cost": "--max-usd",
+        "--n": "--num-agents",
         "--no-input": "--yes",
         "--out": "--output",
+        "--price": "--max-usd",
+        "--provider": "--backend",
         "--results": "--output",
         "--silent": "--quiet",
         "--team": "--config",
@@ -49,23 +55,41 @@ _OF_OTHERS: Mapping[str, str] = MappingProxyType(
 """Options that people know from other programs, and ours."""
 _IN_CONFIG = "set it in a config, under an agent's `backend`; `massgen init` creates a config"
 _PATHS = "write @path in the question, or set `context_paths: [{{path: ., permission: {}}}]` in a config"
+_IN_QUOTES = 'write the question itself: massgen "your question"'
+_IN_BACKGROUND = 'start a run in the background: massgen start "your question"'
+_DIRECTORY = "change to the directory first: cd DIRECTORY"
+_COLOURS = "set NO_COLOR=1 in the environment to turn colours off"
 _NO_OPTION: Mapping[str, str] = MappingProxyType(
     {
         "--api-key": "set keys in the environment: export OPENAI_API_KEY=...",
+        "--attach": "write `@path` in the question to let agents read a file",
+        "--bg": _IN_BACKGROUND,
+        "--color": _COLOURS,
+        "--cwd": _DIRECTORY,
         "--dir": _PATHS.format("read"),
         "--file": "write `@path` in the question to let agents read a file",
         "--format": "--json prints JSON, --quiet prints only the answer",
         "--host": "`massgen serve --transport http` has it",
         "--key": "set keys in the environment: export OPENAI_API_KEY=...",
+        "--image": "massgen sends only text to models; describe the image in the question",
+        "--judge": "name the judge in a config: orchestrator: {decide: judge, judge: AGENT}",
         "--max-tokens": _IN_CONFIG,
+        "--no-color": _COLOURS,
         "--path": _PATHS.format("read"),
+        "--prompt": _IN_QUOTES,
+        "--question": _IN_QUOTES,
         "--read": _PATHS.format("read"),
+        "--rounds": "limit the answers in a config: orchestrator: {max_new_answers_per_agent: 2}",
+        "--seed": _IN_CONFIG,
+        "--stdin": "write - in place of the question: massgen - < question.md",
         "--port": "`massgen web` and `massgen serve` have it",
         "--stream": "in a terminal, massgen shows agents as they write; elsewhere use `massgen watch`",
         "--temperature": _IN_CONFIG,
         "--timeout": "set the time limit in a config: timeout_settings: {orchestrator_timeout_seconds: 600}",
         "--transport": "`massgen serve` has it",
+        "--wait": "massgen always waits for the answer; `massgen wait ID` waits for a run in the background",
         "--web": "`massgen web` shows runs in a browser",
+        "--workdir": _DIRECTORY,
         "--write": _PATHS.format("write"),
     }
 )
@@ -154,7 +178,13 @@ class Parser(argparse.ArgumentParser):
                 option = dashed.lstrip("".join(_DASHES))
                 return f"{dashed} starts with a long dash; options start with two hyphens: --{option}"
             return f"put the question in quotation marks: {self.prog} {shlex.quote(' '.join(words))}"
-        return f"unexpected arguments: {' '.join(rest)}" if rest else None
+        if rest:
+            return f"unexpected arguments: {' '.join(rest)}; {self._help_command} shows the right ones"
+        return None
+
+    @property
+    def _help_command(self) -> str:
+        return f"`massgen help {self.prog.partition(' ')[2] or 'ask'}`"
 
     def _instead(self, unknown: str, known: Sequence[str]) -> str:
         """What was meant by an option that there is not, as far as can be said."""
@@ -164,9 +194,9 @@ class Parser(argparse.ArgumentParser):
         near = nearest(unknown.lstrip("-"), [option.lstrip("-") for option in known])
         if meant or near:
             return f"; did you mean {meant[-1] if meant else f'--{near}'!r}?"
-        if self.quoted:
+        if self.quoted and not unknown.startswith("--"):
             return f"; put -- before a question that starts with -: {self.prog} -- '-...'"
-        return f"; `massgen help {self.prog.partition(' ')[2]}` lists its options"
+        return f"; {self._help_command} lists its options"
 
     def _format_required(self) -> str:
         """Return the command with its required arguments."""

@@ -31,7 +31,7 @@ massgen help all: everything                  massgen --completion bash|zsh|fish
 OF_KIND = {
     "ask": "Ask a team of LLM agents. They answer, read each other's answers and vote.",
     "start": "Ask in the background and print the run's id. `massgen watch ID` follows it.",
-    "batch": "Ask every question in a file. For QUESTION, name a FILE with one JSON object per line.",
+    "batch": "Ask every question in a file. Instead of QUESTION, name a FILE with one JSON object per line.",
     "init": "Create a config by answering a few questions in a terminal, then ask QUESTION if you gave one.",
 }
 OF_ASK = """
@@ -55,17 +55,17 @@ Standard output has ten to twenty lines, each starting with one of these words:
   AGENTS:          the team, as agent_a (backend/model), ...
   QUESTION:        the question, shortened
   [Coordination    in progress: the agents are working
-  TEAM:            the team's source, hosts, names of keys, and writable paths
+  TEAM:            origin of the team, its hosts, names of its keys, and paths that it may change
   NOTE:            ignored parts of the config; models that a gateway doesn't list
   WARNING:         a problem that didn't stop the run
   WINNER:          the agent whose answer won
   OUTCOME:         how the winner was chosen, and how many agents voted
   DURATION:        seconds, such as 12.3s
-  COST:            US dollars and tokens; says how many calls have no known price
+  COST:            US dollars, tokens, and the number of calls without a known price
   ANSWER_FILE:     file with the whole final answer; not with --no-logs
   REPORT:          the run as an HTML page; not with --no-logs
   ANSWER_PREVIEW:  the answer, shortened
-  OUTPUT_FILE:     the file that --output named, with the whole answer
+  OUTPUT_FILE:     the file named with --output; it holds the whole answer
   APPLIED:         your files that the run changed; or NOT_APPLIED with the reason
   COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the reason
 """
@@ -84,7 +84,7 @@ exit codes of the other verbs:
   1    the run failed, was cancelled or ran out of time; or massgen refused the request (such as apply on conflicts)
   2    for wait, watch, result, apply and cancel: the run hasn't ended yet
   3    no run has this id, or several ids start with it
-  4    for wait, watch and result: the run needs an answer (or its keys, if it was interrupted) to continue
+  4    for wait, watch and result: to continue, the run needs an answer, or after an interruption its keys
   5    the run store, the run's record or massgen itself failed
   64   the command line is wrong
   130  stopped by Ctrl-C; runs continue
@@ -105,7 +105,7 @@ environment:
   MASSGEN_MCP_GIT_HOSTS  git hosts that workers may clone from: HOST or HOST=TOKEN, separated by spaces
   MASSGEN_MCP_POOL  pool of workers for runs that you start here (default)
   MASSGEN_MCP_HTTP_TOKEN  bearer token for --transport http
-  MASSGEN_MCP_PEOPLE  like --people, or the contents of such a file
+  MASSGEN_MCP_PEOPLE  the --people file, or its contents
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs to notify when a run ends, and the secret for signing
   MASSGEN_MCP_OAUTH_CLIENT_ID  client id for --oauth-introspection-url and for signing in to --pages
   MASSGEN_MCP_OAUTH_CLIENT_SECRET  its secret

@@ -148,5 +148,4 @@ def _ask_whether_question(words: Sequence[str], error: Exception) -> tuple["Verb
         verb = load_verb("ask")
         return verb, verb.parse(["--", sentence])
     question = f"to ask this as a question: massgen -- {shlex.quote(sentence)}"
-    spelled = f"{question}; for help with the verb: massgen help {words[0]}"
-    raise UsageError(f"{error}\n{spelled}", getattr(error, "exit_code", EXIT_USAGE))
+    raise UsageError(f"{error}\n{question}", getattr(error, "exit_code", EXIT_USAGE))

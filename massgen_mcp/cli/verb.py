@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from massgen_mcp.errors import MassgenError
 
 T = TypeVar("T")
-WORK = "massgen_mcp.cli.massgen_mcp.verbs"
 NEWEST = ("latest", "last")
 """Words for the newest run of this directory, in place of an id."""
 
@@ -24,8 +23,11 @@ class Verb:
     name: ClassVar[str]
     help: ClassVar[str]
     arguments: ClassVar[Sequence[CommandArgument]] = ()
+    package: ClassVar[str] = "massgen_mcp.cli.massgen_mcp.verbs"
     work: str = ""
-    """MODULE:FUNCTION of an `async def` that takes the options and returns the exit code; imported to run it alone."""
+    """MODULE:FUNCTION, in `package`, of an `async def` that takes the options and returns the exit code. Imported only
+    to run it.
+    """
     interrupted: int = EXIT_STOPPED
     """The exit code of Ctrl-C."""
     changes_run: ClassVar[bool] = False
@@ -64,7 +66,7 @@ class Verb:
     def run(self, options: Any) -> int:  # noqa: ANN401 - as above
         """Do it, and return the exit code. Raises `MassgenError`."""
         module, _, function = self.work.partition(":")
-        return run_async(getattr(import_module(f"{WORK}.{module}"), function), options)
+        return run_async(getattr(import_module(f"{self.package}.{module}"), function), options)
 
     def exit_code(self, error: "MassgenError") -> int:
         return exit_of_error(error.code)

@@ -49,8 +49,14 @@ Source = Literal["clis", "keys", "server", "alone"]
 class DefaultTeam:
     config: Config
     source: Source
-    description: str
-    """In words, what it is made of."""
+    payment: str
+    """Who pays for it, such as `paid with your API keys`."""
+    parts: str = ""
+    """The models or CLIs it is made of, where its agents don't show that."""
+
+    @property
+    def description(self) -> str:
+        return ": ".join(filter(None, (f"default team, {self.payment}", self.parts)))
 
 
 async def default_team(
@@ -98,8 +104,9 @@ def team_of(
 
 
 def team_of_one(agent: str, backend: BackendConfig, words: str) -> DefaultTeam:
-    description = f"default team: {words}; no provider's key is set, and no model server has a suitable model"
-    return DefaultTeam(Config(agents=(AgentSettings(id=agent, backend=backend),)), "alone", description)
+    parts = f"{words}; no provider's key is set, and no model server has a suitable model"
+    config = Config(agents=(AgentSettings(id=agent, backend=backend),))
+    return DefaultTeam(config, "alone", "paid by your subscription", parts)
 
 
 def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
@@ -109,10 +116,10 @@ def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
     team = [clis[place % len(clis)] for place in range(count)]
     ids = name_agents(cli.name for cli in team)
     agents = tuple(AgentSettings(id=agent, backend=cli.config) for agent, cli in zip(ids, team, strict=True))
-    description = f"default team from the installed agent CLIs, with your own logins: {names}"
+    parts = f"the installed agent CLIs, with your own logins: {names}"
     if len(clis) < count:
-        description += f", {_count_views(count, len(clis))}"
-    return DefaultTeam(Config(agents=agents), "clis", description)
+        parts += f", {_count_views(count, len(clis))}"
+    return DefaultTeam(Config(agents=agents), "clis", "paid by your subscriptions", parts)
 
 
 def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
@@ -123,18 +130,18 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
             return None
         case [one]:
             config = config_from_models([one], num_agents=AGENTS)
-            description = f"default team for your key: {one} from {AGENTS} perspectives"
+            return DefaultTeam(config, "keys", "paid with your API key", f"{one} from {AGENTS} perspectives")
         case _:
             count = max(AGENTS, len(reachable))
             config = config_from_models(reachable, num_agents=count)
-            description = "default team for your keys"
+            parts = ""
             if len(reachable) < count:
-                description += f": {', '.join(reachable)}, {_count_views(count, len(reachable))}"
-    return DefaultTeam(config, "keys", description)
+                parts = f"{', '.join(reachable)}, {_count_views(count, len(reachable))}"
+            return DefaultTeam(config, "keys", "paid with your API keys", parts)
 
 
 def _count_views(agents: int, models: int) -> str:
-    return f"{agents} agents of {models} vendors" if models > 1 else f"from {agents} views"
+    return f"{agents} agents of {models} vendors" if models > 1 else f"from {agents} perspectives"
 
 
 def reachable_models(environ: Mapping[str, str]) -> list[str]:
@@ -164,8 +171,8 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         for agent, name in zip(name_agents(names), names, strict=True)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} perspectives"
-    description = f"default team: {server.type} at {server.place} ({asked}), since no provider's key is set"
-    return DefaultTeam(Config(agents=agents), "server", description)
+    parts = f"{server.type} at {server.place} ({asked}), since no provider's key is set"
+    return DefaultTeam(Config(agents=agents), "server", "free on your own model server", parts)
 
 
 def chosen_models(server: LocalServer, memory_bytes: int | None = None) -> list[ListedModel]:
@@ -226,6 +233,8 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
     none = f"no model server responds at {asked}"
+    if not asked:
+        none = "no model server was found"
     if unfit is not None:
         none = f"the models of {asked} are too small or do not fit into memory"
     ways = [f"set {join_names(keys_of_default_teams(), 'or')}"]

@@ -65,7 +65,7 @@ _SECTIONS: Mapping[str, Place] = {
     "orchestrator.coordination": ("orchestrator", "coordination"),
     "timeout_settings": ("timeout_settings",),
     "budget": ("budget",),
-    "an entry under agents": ("agents", 0),
+    "an entry of agents": ("agents", 0),
     "an agent's backend": ("agents", 0, "backend", "openai"),
 }
 """Where keys stand that people write elsewhere: words, and a location as of pydantic."""
@@ -96,7 +96,7 @@ class _Seen:
 def problems_of(error: ValidationError) -> list[Problem]:
     """Every error pydantic found in a `Config`, in its order."""
     found: list[Problem] = []
-    details = error.errors(include_url=False, include_input=False)
+    details = error.errors(include_url=False)
     wrong_items = {detail["loc"][:depth] for detail in details for depth in range(1, len(detail["loc"]))}
     for detail in details:
         if detail["type"] == "too_short" and detail["loc"] in wrong_items:
@@ -112,8 +112,16 @@ def problems_of(error: ValidationError) -> list[Problem]:
             case "union_tag_invalid":
                 found.append(Problem((*seen.place, "type"), _unknown_type(str(context.get("tag", "")), seen.kinds)))
             case kind:
-                found.append(Problem(seen.place, _expectation(kind, detail["msg"], context, seen.place)))
+                expected = _expectation(kind, detail["msg"], context, seen.place)
+                if is_variable(detail["input"]):
+                    expected = f"massgen doesn't replace variables here; {expected}"
+                found.append(Problem(seen.place, expected))
     return found
+
+
+def is_variable(value: object) -> bool:
+    """Check whether a value holds `${NAME}` or is `$NAME`, as a shell or another program would replace it."""
+    return isinstance(value, str) and ("${" in value or value.startswith("$"))
 
 
 def likely_types(error: ValidationError) -> dict[Place, str]:

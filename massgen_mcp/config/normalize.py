@@ -364,6 +364,8 @@ def _with_skills(
 
 def _beside(path: Path) -> str:
     """The name of the same directory that was most likely meant, as the end of a sentence."""
+    if "$" in path.name or "${" in str(path):
+        return "; massgen doesn't replace variables here"
     with suppress(OSError, ValueError):
         if near := nearest(path.name, [one.name for one in path.parent.iterdir()], cutoff=0.7):
             return f"; did you mean {near!r}?"

@@ -49,7 +49,7 @@ class AgentView:
         if self._state.unanswered and not self._state.stragglers_given_up:
             return Wait()
         ballot = self._state.ballot(self._agent)
-        return Wait() if len(ballot.entries) < 2 or self._state.checking else Work(ballot)
+        return Wait() if len(ballot.entries) < 2 or self._state.checks.is_pending else Work(ballot)
 
     def _get_duty_in_stage(self, stage: StageOpened) -> Duty:
         match stage.kind:
@@ -69,13 +69,13 @@ class AgentView:
                 assert_never(stage.kind)
         if done or self._agent not in stage.agents:
             return Wait()
-        return Work(self._state.ballot(self._agent), self._state.get_round_kind(stage))
+        return Work(self._state.ballot(self._agent), self._get_round_kind(stage))
 
     def is_overtaken(self, kind: RoundKind) -> bool:
         """Check whether a round of this kind can no longer count: a stage asks for something else now, or the stage
         has ended. The agent has answered, or doesn't answer in such a round.
         """
-        now = "answer_or_vote" if self._stage is None else self._state.get_round_kind(self._stage)
+        now = "answer_or_vote" if self._stage is None else self._get_round_kind(self._stage)
         acts = self._seat.answers or self._agent == self._state.rules.judge or kind in BEFORE_ANSWERS
         return kind != now and bool(acts)
 
@@ -87,10 +87,29 @@ class AgentView:
             and self._seat.shown.revision != self._state.revision
         )
 
+    def is_late(self) -> bool:
+        """Check whether the others have stopped waiting for the agent's first answer, or are deciding already."""
+        deciding = self._stage is not None and self._stage.kind not in BEFORE_ANSWERS
+        return (
+            not self._seat.answers
+            and self._agent != self._state.rules.judge
+            and (deciding or self._state.stragglers_given_up)
+        )
+
+    def has_answers_left(self) -> bool:
+        """Check whether the agent may give a further answer."""
+        limit = 1 if self._state.rules.decide == "checks" or self._state.stages else self._state.rules.max_answers
+        return limit is None or len(self._seat.answers) < limit
+
+    def _get_round_kind(self, stage: StageOpened) -> RoundKind:
+        if stage.kind == "vote" or stage.kind == "answer":
+            return "answer_or_vote" if self._state.run_off is None else "run_off"
+        return stage.kind
+
     def may_answer(self) -> bool:
         """Check whether the agent may begin an answer now: at the end of the budget, only with nothing to vote for."""
         closed = self._state.closing and bool(self._seat.answers or (self._seat.shown and self._seat.shown.entries))
-        return not closed and self._stage is None and self._state.within_limit(self._agent)
+        return not closed and self._stage is None and self.has_answers_left()
 
     def answer(
         self, content: str, claims: tuple[Claim, ...] | None = None, *, can_pay_votes: bool = True
@@ -122,13 +141,13 @@ class AgentView:
 
     def _refuse_answer(self, text: str, shown: Ballot, *, can_pay_votes: bool) -> Violation | None:
         """Return why this is no new answer."""
-        if self._state.is_late(self._agent):
+        if self.is_late():
             costs_votes = self._stage is not None or bool(self._state.choices)
             if costs_votes and (self._state.closing or self._state.finish_requested or not can_pay_votes):
                 return Violation("too_late")
         elif refused := self._refuse_other():
             return refused
-        if not self._state.within_limit(self._agent):
+        if not self.has_answers_left():
             return Violation("answer_limit")
         for entry in shown.entries:
             if self._state.content(entry.label).strip() == text:
@@ -194,8 +213,8 @@ class AgentView:
         if label is None:
             choices = ", ".join(entry.name for entry in shown.entries)
             return Violation("unknown_answer", {"name": name[:60], "choices": choices})
-        if label in self._state.excluded:
-            left = ", ".join(entry.name for entry in self._state.votable(shown).entries)
+        if label in self._state.checks.excluded:
+            left = ", ".join(entry.name for entry in self._state.checks.get_votable(shown).entries)
             return Violation("checks_fail", {"name": name, "choices": left})
         if not is_visible(reason):
             return Violation("empty_reason")
@@ -219,7 +238,7 @@ class AgentView:
         """Submit what a failing test has to print; nothing, if that is not known."""
         if self._stage is None or STAGE_TOOLS.get(self._stage.kind) != "submit_outputs":
             return self._refuse_other() or Violation("only_votes")
-        tests = self._state.to_settle
+        tests = self._state.checks.to_settle
         filled = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
         return WrittenTestsSubmitted(agent=self._agent, tests=tuple(filled))
 

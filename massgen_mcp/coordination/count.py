@@ -155,6 +155,9 @@ class Count:
     seed: str
     votes: Mapping[str, int]
     camps: tuple[Camp, ...]
+    choices: Sequence[StandingVote]
+    alike: Mapping[str, str]
+    contradictions: Contradictions
 
     @classmethod
     def of(
@@ -173,7 +176,7 @@ class Count:
             Camp(answers=labels, votes=sum(votes[label] for label in labels))
             for labels in camps(authors, choices, alike, contradictions)
         )
-        return cls(seed, votes, counted)
+        return cls(seed, votes, counted, choices, alike, contradictions)
 
     @property
     def top(self) -> tuple[Camp, ...]:

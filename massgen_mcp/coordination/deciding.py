@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.count import Count, drawn, possible_camps
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.coordination.testing import chosen
@@ -82,8 +83,8 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     if (label := chosen(state)) is not None:
         return won(state, state.author(label), "best_so_far")
     count = state.count
-    if state.last_run_off is not None:
-        return _drawn(state, _run_off_leaders(state, state.last_run_off), count, "best_so_far")
+    if (run_off := _find_last_run_off(state)) is not None:
+        return _drawn(state, _run_off_leaders(state, run_off), count, "best_so_far")
     if not any(count.votes.values()):
         return won(state, state.author(state.agreement[0]), "best_so_far")
     return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
@@ -119,6 +120,12 @@ def _is_judged(state: Coordination, camp: Camp) -> bool:
     voters = [seat for seat in state.seats.values() if seat.vote is not None]
     agree = len(state.agreement) == len(camp.answers) == len(state.standing)
     return agree or not all(seat.constrained for seat in voters)
+
+
+def _find_last_run_off(state: Coordination) -> StageOpened | None:
+    """Return the run-off, also while an agent judges between what is still tied after it."""
+    stages = state.stages if state.stage is not None and state.stage.because in ("tied", "still_tied") else ()
+    return next((stage for stage in reversed(stages) if stage.because == "tied"), None)
 
 
 def _run_off_decided(state: Coordination, run_off: StageOpened) -> WinnerChosen | StageOpened:
@@ -173,9 +180,9 @@ def _list_authors(state: Coordination, leaders: Sequence[str]) -> set[str]:
 def _decide_judged_tie(state: Coordination, stage: StageOpened) -> NextStep:
     """Return the next step while an agent judges between two tied answers."""
     awaited = stage.subjects not in state.verdicts and not state.closing and stage.agents[0] in state.live
-    if awaited or state.last_run_off is None:
+    if awaited or (run_off := _find_last_run_off(state)) is None:
         return None
-    return _run_off_decided(state, state.last_run_off)
+    return _run_off_decided(state, run_off)
 
 
 def _compare_in_turn(
@@ -227,23 +234,24 @@ def won(
     agreeing: tuple[str, ...] = (),
 ) -> WinnerChosen:
     """This agent's answer wins."""
+    run_off = _find_last_run_off(state)
     in_turn = any(stage.kind == "answer" for stage in state.stages)
     alone = len(state.live) == 1 and outcome in BY_VOTES
     return WinnerChosen(
         agent=agent,
         label=state.label(agent),
         outcome="single_survivor" if alone else outcome,
-        votes=state.tally,
+        votes=dict(state.count.votes),
         early=outcome not in DECIDED_WITHOUT_VOTES | {"agreed"}
         and any(not state.seats[agent].vote for agent in state.live if agent in state.answered),
-        camps=state.camps,
-        run_off=None if state.last_run_off is None else _run_off_votes(state, state.last_run_off),
+        camps=state.count.camps,
+        run_off=None if run_off is None else _run_off_votes(state, run_off),
         drawn=drawn_among,
         judge=judge,
         agreeing=agreeing,
         asked=len(state.asked) if in_turn else None,
         of=state.most_asked if in_turn else None,
-        excluded=tuple(label for label in state.standing if label in state.excluded),
+        excluded=tuple(label for label in state.standing if label in state.checks.excluded),
     )
 
 
@@ -257,7 +265,9 @@ def _early(state: Coordination, undecided: list[str]) -> bool:
         case "majority":
             return state.is_majority(state.count.top[0].votes)
         case "proven":
-            return not any(state.within_limit(agent) for agent in undecided) and _proven(state, len(undecided))
+            return not any(AgentView(state, agent).has_answers_left() for agent in undecided) and _proven(
+                state, len(undecided)
+            )
 
 
 def _proven(state: Coordination, undecided: int) -> bool:
@@ -268,12 +278,13 @@ def _proven(state: Coordination, undecided: int) -> bool:
     others, and all vote for that; or all vote for one that stays in the leader's camp. At best they put together all
     that can be put together with the leader, and vote for it.
     """
-    votes = state.tally
+    count = state.count
+    votes = count.votes
     leader = max(votes, key=lambda label: votes[label])
 
     def might_join(labels: Sequence[str]) -> list[int]:
         """The votes of each camp that there might be."""
-        found = possible_camps(labels, state.choices, undecided, state.alike, state.contradictions)
+        found = possible_camps(labels, count.choices, undecided, count.alike, count.contradictions)
         return [sum(votes[label] for label in camp) + undecided for camp in found]
 
     if not state.is_majority(votes[leader]) and any(state.is_majority(most) for most in might_join([*votes])):

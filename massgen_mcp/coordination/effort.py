@@ -69,9 +69,9 @@ def next_asked(state: Coordination) -> DueStep:
         return _first(state)
     if lost := _lost(state):
         return _stage_for_next(state, lost, "dropped")
-    if (state.unanswered and not state.stragglers_given_up) or state.checking:
+    if (state.unanswered and not state.stragglers_given_up) or state.checks.is_pending:
         return None
-    if state.telling and state.answered:
+    if state.checks.telling and state.answered:
         return _one_by_one(state)
     if len(state.answered) < 2:
         pending = None if state.unanswered else "enough"
@@ -81,18 +81,18 @@ def next_asked(state: Coordination) -> DueStep:
 
 def _first(state: Coordination) -> DueStep:
     most, first = min(state.most_asked, len(state.live)), FIRST_ASKED[state.rules.effort]
-    size = min(most, 1 if state.telling else first if first and state.rules.decide in BY_SUBSTANCE else most)
+    size = min(most, 1 if state.checks.telling else first if first and state.rules.decide in BY_SUBSTANCE else most)
     if size >= len(state.live) and not state.stages:
         return "enough"  # all at once
     if not state.begun:
         return None
     agents = tuple(_waiting(state, state.live)[:size])
-    because = "check_tells" if state.telling else "start"
+    because = "check_tells" if state.checks.telling else "start"
     return StageOpened(kind="answer", subjects=(), agents=agents, because=because, left=most - size)
 
 
 def _one_by_one(state: Coordination) -> DueStep:
-    passing = [label for label in state.standing if state.passes(label)]
+    passing = [label for label in state.standing if state.checks.passes(label)]
     trees = {_tree(state, label) for label in passing}
     if len(trees) == 1:
         among = tuple(passing) if len(passing) > 1 else ()
@@ -125,7 +125,7 @@ def _by_reading(state: Coordination) -> DueStep:
         agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", able),)
         return StageOpened(kind="vote", subjects=state.standing, agents=agents, because="compare", left=_left(state))
     named = {seat.vote, *(seat.same_as or ())}
-    rivals = {label: find_rivals(label, named, state.contradictions) for label in named}
+    rivals = {label: find_rivals(label, named, state.count.contradictions) for label in named}
     same = sum(found == rivals[seat.vote] for found in rivals.values())
     lead, rival = sorted((same, len(state.standing) - same), reverse=True)
     if not rival and enough(lead, rival, _left(state)):

@@ -20,9 +20,9 @@ agent outside the tie judges, or a model of another vendor; else the final answe
 and when, is `deciding`).
 
 Further *stages* may be opened (see `procedures`): of tests, which agents write to tell the answers apart, of votes, and
-others. A run-off is one of them. Some come before the first answers (see `failing_test`), or say who is asked for one.
-Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer that
-comes late; it names the agents that act and the answers that it is about.
+others. A run-off is one of them. Some come before the first answers (see `before_answers`), or say who is asked for
+one. Once another stage is open no answer is accepted, unless the stage asks for one, or is overtaken by a first answer
+that comes late; it names the agents that act and the answers that it is about.
 
 Whoever is late with its first answer is not waited for any more once first answers are closed, and is left out if a
 winner is found without it. Until then its answer counts, if the budget has room for the votes that it costs: stages
@@ -44,19 +44,11 @@ from random import Random
 from typing import Literal
 
 from massgen_mcp.coordination.answer_text import Novelty
+from massgen_mcp.coordination.checked_answers import CheckedAnswers
 from massgen_mcp.coordination.count import Count, StandingVote
-from massgen_mcp.coordination.evidence import excluded, passes, telling, to_confirm, to_repeat
 from massgen_mcp.coordination.guidance import Ballot
 from massgen_mcp.coordination.substance import find_agreement, find_contradictions
-from massgen_mcp.coordination.written_tests import (
-    BEFORE_ANSWERS,
-    FailingTest,
-    Submitted,
-    TestKey,
-    failing_tests,
-    finished,
-    key,
-)
+from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS, Submitted, TestKey
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
 from massgen_mcp.events.coordination import (
     AgentDropped,
@@ -72,12 +64,10 @@ from massgen_mcp.events.coordination import (
 )
 from massgen_mcp.events.parts import (
     BallotEntry,
-    Camp,
     CheckOutcome,
     ChecksPolicy,
     Decide,
     Effort,
-    RoundKind,
     StageKind,
     WrittenTest,
     most_asked,
@@ -229,23 +219,18 @@ class Coordination:
         return tuple(agent for agent in self.live if not self.seats[agent].answers)
 
     @property
-    def tally(self) -> dict[str, int]:
-        """Standing votes by answer label, every standing answer listed, in the order of the config."""
-        return dict(self.count.votes)
-
-    @property
-    def camps(self) -> tuple[Camp, ...]:
-        """The standing answers by what they say in the eyes of the standing votes, in the order of the config."""
-        return self.count.camps
+    def checks(self) -> CheckedAnswers:
+        """The checks and failing tests of the standing answers."""
+        return CheckedAnswers(self)
 
     @property
     def count(self) -> Count:
         """The standing votes, counted."""
         authors = {self.label(agent): agent for agent in self.answered}
-        return Count.of(self.rules.seed, authors, self.choices, self.alike, self.contradictions)
+        return Count.of(self.rules.seed, authors, self.choices, self._alike, self._contradictions)
 
     @property
-    def alike(self) -> dict[str, str]:
+    def _alike(self) -> dict[str, str]:
         """Standing answers that are another one once more, in text and changed files: label by label of the first."""
         first: dict[tuple[str, str | None], str] = {}
         answers = [self.seats[agent].answers[-1] for agent in self.answered]
@@ -256,7 +241,7 @@ class Coordination:
         return {label: other for label, other in found.items() if label != other}
 
     @property
-    def contradictions(self) -> frozenset[frozenset[str]]:
+    def _contradictions(self) -> frozenset[frozenset[str]]:
         """Pairs of standing answers that cannot say the same, by their texts; what changes files is not its text."""
         labels = (label for label in self.standing if self.changed_tree(label) is None)
         return find_contradictions({label: self.content(label) for label in labels})
@@ -266,7 +251,7 @@ class Coordination:
         """The largest group of standing answers that agree without a vote: by their files, else by their texts or
         numbers. Of groups of one size the one that comes first in the config.
         """
-        able = [label for label in self.standing if label not in self.excluded]
+        able = [label for label in self.standing if label not in self.checks.excluded]
         trees = {label: tree for label in able if (tree := self.changed_tree(label)) is not None}
         by_files = (tuple(one for one in trees if trees[one] == tree) for tree in dict.fromkeys(trees.values()))
         by_text = find_agreement({label: self.content(label) for label in able if label not in trees})
@@ -286,65 +271,6 @@ class Coordination:
         return tuple(self.label(agent) for agent in self.answered)
 
     @property
-    def unchecked(self) -> tuple[str, ...]:
-        """Those of them whose checks have not run yet."""
-        if self.rules.checks is None:
-            return ()
-        return tuple(one for one in self.standing if one not in self.evidence)
-
-    @property
-    def excluded(self) -> frozenset[str]:
-        """Those of them that cannot win, because they fail checks that another one passes."""
-        return excluded(self._standing_evidence, self.rules.checks)
-
-    @property
-    def to_repeat(self) -> dict[str, tuple[str, ...]]:
-        """The checks, by label, that have to run once more before they tell the answers apart, or end the run."""
-        if self.unchecked:
-            return {}
-        found = self._standing_evidence
-        again = to_confirm(self.base_checks, found) if self.telling else {}
-        return again | to_repeat(found, self.rules.checks)
-
-    @property
-    def checking(self) -> bool:
-        """Whether checks are awaited that a voter should know."""
-        return bool(self.unchecked or self.to_repeat or self.goal_runs)
-
-    @property
-    def telling(self) -> frozenset[str]:
-        """The checks that the first answer that passes them ends the run with: those that fail on the base, and the
-        script of the failing test.
-        """
-        tells = self.rules.effort != "high" and self.rules.checks is not None
-        checks = telling(self.base_checks) if tells else frozenset[str]()
-        return checks if self.goal is None else checks | {self.goal.script}
-
-    @property
-    def failing_tests(self) -> list[FailingTest]:
-        """Those that were written before anybody answered, oldest first."""
-        return failing_tests(self.stages, self.submitted, self.test_outcomes, self.base)
-
-    @property
-    def goal(self) -> WrittenTest | None:
-        """The one that was confirmed."""
-        return next((one.test for one in self.failing_tests if one.confirmed), None)
-
-    @property
-    def goal_runs(self) -> tuple[tuple[str, WrittenTest], ...]:
-        """Where it has yet to run: on the files of standing answers."""
-        goal = self.goal if self.rules.can_run else None
-        trees = () if goal is None else dict.fromkeys(filter(None, map(self.changed_tree, self.standing)))
-        return tuple((tree, goal) for tree in trees if goal and not finished(self.test_outcomes.get(key(tree, goal))))
-
-    def passes(self, label: str) -> bool:
-        """Whether a standing answer passes everything that tells, and breaks nothing that passes on the base."""
-        tree, goal = self.changed_tree(label), self.goal
-        outcome = self.test_outcomes.get(key(tree, goal)) if tree is not None and goal is not None else None
-        reached = goal is None or (outcome is not None and outcome.result == "passed" and not outcome.flaky)
-        return reached and (self.rules.checks is None or passes(self.base_checks, self._standing_evidence, label))
-
-    @property
     def most_asked(self) -> int:
         """So many agents are asked for an answer at most."""
         return most_asked(self.rules.effort, self.rules.max_agents, len(self.seats))
@@ -361,15 +287,9 @@ class Coordination:
         return stage if stage is not None and stage.because == "tied" else None
 
     @property
-    def last_run_off(self) -> StageOpened | None:
-        """The run-off, also while an agent judges between what is still tied after it."""
-        stages = self.stages if self.stage is not None and self.stage.because in ("tied", "still_tied") else ()
-        return next((stage for stage in reversed(stages) if stage.because == "tied"), None)
-
-    @property
     def complete(self) -> bool:
         """Whether no first answer is awaited any more, nor checks of those that are there."""
-        return not (self.unanswered and not self.stragglers_given_up) and not self.checking
+        return not (self.unanswered and not self.stragglers_given_up) and not self.checks.is_pending
 
     @property
     def synthesis(self) -> AnswerSubmitted | None:
@@ -377,16 +297,12 @@ class Coordination:
         return next((one for agent in self.answered if (one := self.answer_of(agent)).claims is not None), None)
 
     @property
-    def mended(self) -> AnswerSubmitted | None:
+    def _mended(self) -> AnswerSubmitted | None:
         """The winner as its author mended it, in a journal of before; it stands only if it is chosen."""
         if self.stage is None or self.stage.kind != "revise":
             return None
         newest = self.seats[self.stage.agents[0]].answers[-1]
         return None if newest.label in self.stage.subjects else newest
-
-    @property
-    def _standing_evidence(self) -> dict[str, FilesChecked]:
-        return {label: self.evidence[label] for label in self.standing if label in self.evidence}
 
     def label(self, agent: str) -> str:
         """Label of the agent's standing answer: agent{place}.{how many it had given}."""
@@ -395,7 +311,7 @@ class Coordination:
     def answer_of(self, agent: str) -> AnswerSubmitted:
         """The agent's standing answer: its latest, but for one in which it mended the winner."""
         answers = self.seats[agent].answers
-        return answers[-2] if len(answers) != 1 and self.mended is answers[-1] else answers[-1]
+        return answers[-2] if len(answers) != 1 and self._mended is answers[-1] else answers[-1]
 
     def changed_tree(self, label: str) -> str | None:
         """The files of an answer; None: it changes none."""
@@ -424,11 +340,6 @@ class Coordination:
         )
         return Ballot(viewer=viewer, revision=self.revision, entries=entries)
 
-    def votable(self, ballot: Ballot) -> Ballot:
-        """The part of a ballot that may be voted for."""
-        out = self.excluded
-        return replace(ballot, entries=tuple(entry for entry in ballot.entries if entry.label not in out))
-
     def content(self, label: str) -> str:
         """The text of a standing or earlier answer."""
         place, number = label.removeprefix("agent").split(".")
@@ -436,27 +347,6 @@ class Coordination:
 
     def author(self, label: str) -> str:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
-
-    def is_late(self, agent: str) -> bool:
-        """Check whether the others have stopped waiting for the agent's first answer, or are deciding already."""
-        deciding = self.stage is not None and self.stage.kind not in BEFORE_ANSWERS
-        return not self.seats[agent].answers and agent != self.rules.judge and (deciding or self.stragglers_given_up)
-
-    def within_limit(self, agent: str) -> bool:
-        """Whether the agent has answers left."""
-        limit = 1 if self.rules.decide == "checks" or self.stages else self.rules.max_answers
-        return limit is None or len(self.seats[agent].answers) < limit
-
-    def get_round_kind(self, stage: StageOpened) -> RoundKind:
-        if stage.kind == "vote" or stage.kind == "answer":
-            return "answer_or_vote" if self.run_off is None else "run_off"
-        return stage.kind
-
-    @property
-    def to_settle(self) -> tuple[WrittenTest, ...]:
-        """The tests of which agents say, in the stage that is open, what they have to print."""
-        failing = self.failing_tests if self.stage is not None and self.stage.kind == "confirm" else []
-        return (failing[-1].test,) if failing else ()
 
     # -- the fold -----------------------------------------------------------------------------------------------
 

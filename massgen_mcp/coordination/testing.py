@@ -69,8 +69,8 @@ def _deciding(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
 def _first_wanted(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
     """A test that has to fail before anybody answers, on the base, and then on the files of every answer."""
     if state.stage is not None and state.stage.kind == "check" and state.base is not None:
-        return [(state.base, one.test) for one in state.failing_tests if one.void is None]
-    return state.goal_runs
+        return [(state.base, one.test) for one in state.checks.failing_tests if one.void is None]
+    return state.checks.goal_runs
 
 
 def _wanted(state: Coordination) -> Iterable[tuple[str, WrittenTest]]:
@@ -94,7 +94,7 @@ def tests_with_first(state: Coordination) -> tuple[JudgedTest, ...]:
     """The same, and before them those that were written before anybody answered."""
     trees = {label: tree for label in state.standing if (tree := state.changed_tree(label)) is not None}
     first: list[JudgedTest] = []
-    for one in state.failing_tests:
+    for one in state.checks.failing_tests:
         results = {label: state.test_outcomes.get(key(tree, one.test)) for label, tree in trees.items()}
         came_out = {label: outcome.result for label, outcome in results.items() if outcome is not None}
         passed, failed = (

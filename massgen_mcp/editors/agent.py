@@ -26,7 +26,7 @@ from massgen_mcp.request.build import CallerRequest, build_request
 from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
-from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.engine import RunFilter, RunRow
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
@@ -251,7 +251,7 @@ class EditorAgent(JsonRpcConnection):
 
     async def _answered_or_started(self, session: EditorSession, text: str) -> str:
         """The run that the prompt is for: the one that waits for an answer, else a new one."""
-        newest = await self._service.watcher.list_runs(session_id=session.id, limit=1)
+        newest = await self._service.watcher.list_runs(RunFilter(session_id=session.id, kind="single"), limit=1)
         for view in newest:
             if view.state == "input_required":
                 return (await self._service.control(view.row.run_id, "answer", text)).row.run_id

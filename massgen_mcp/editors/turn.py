@@ -18,6 +18,7 @@ from massgen_mcp.markers import marked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import Phase
 from massgen_mcp.runs.patches.application import Application
+from massgen_mcp.runs.patches.applying import ApplyRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.decisions import Decision, undecided
@@ -153,7 +154,7 @@ class Turn:
         if not self._applies or self.cancelled or run.best_changes is None or not run.best_changes.count:
             return
         try:
-            planned = await self._service.applier.apply(run_id, dry_run=True)
+            planned = await self._service.applier.apply(run_id, ApplyRequest(dry_run=True))
             if planned.state != "clean":
                 await self.say(f"\n\n{_applied_text(run_id, planned)}")
                 return
@@ -185,7 +186,7 @@ class Turn:
         if chosen != APPLY:
             return "failed", f"Not applied. `massgen apply {run_id}` does it later."
         try:
-            done = await self._service.applier.apply(run_id, dry_run=False)
+            done = await self._service.applier.apply(run_id, ApplyRequest(dry_run=False))
         except MassgenError as error:
             return "failed", f"Not applied: {error}"
         return "completed" if done.state in ("applied", "unchanged") else "failed", _applied_text(run_id, done)

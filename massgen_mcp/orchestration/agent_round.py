@@ -9,7 +9,7 @@ from typing import assert_never
 
 import anyio
 
-from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec, rest
+from massgen_mcp.backends.base import WORKFLOW_TOOLS, ModelRequest, ToolCall, ToolSpec, rest
 from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.agreement import find_agreeing
@@ -31,7 +31,7 @@ from massgen_mcp.events.agent_work import (
     WorkEvent,
 )
 from massgen_mcp.events.coordination import ActionForm, AnswerSubmitted, WrittenTestsSubmitted
-from massgen_mcp.events.parts import CitationRecord, Claim, ShownReason, WrittenTest
+from massgen_mcp.events.parts import CitationRecord, Claim, WrittenTest
 from massgen_mcp.markers import draw_nonce, strip_markers
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import can_pay_votes
@@ -42,6 +42,7 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import goal_text
 from massgen_mcp.orchestration.round_request import (
     ROUND_FORMS,
+    BallotContents,
     answers_by_name,
     ballot_message,
     ballot_texts,
@@ -64,7 +65,7 @@ from massgen_mcp.orchestration.run_end import (
     report_step_limit,
 )
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.window import Texts, abilities_of, list_texts, measure_shortened
+from massgen_mcp.orchestration.window import abilities_of, list_texts, measure_shortened
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import (
@@ -199,7 +200,8 @@ class Round:
     @property
     def could_show_less(self) -> bool:
         """Whether a round that begins now would open with less: what the model can read was learned in this one."""
-        shown = self._texts_of(self._live_run.coordination.ballot(self._member.name), self._opened.reasons)
+        ballot = self._live_run.coordination.ballot(self._member.name)
+        shown = ballot_texts(self._live_run, ballot, self._opened.reasons, self._run_spec.answer_store)
         most = self._attempt.most_shown(self._member, list_texts(shown))
         return most is not None and (self._opened.most is None or most < self._opened.most)
 
@@ -235,15 +237,16 @@ class Round:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
                 # A model may think aloud first; it is forced when it had to be told that its turn is not over.
-                await self._talk.ask(
+                request = ModelRequest(
                     system,
+                    (),
                     tools,
-                    "coordinate",
                     must_call_tool=self._violations > 0,
-                    standing=standing,
+                    standing_tools=standing,
                     in_text=in_text,
                     calls_in_text=calls_in_text,
                 )
+                await self._talk.ask(request, "coordinate")
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
@@ -302,7 +305,7 @@ class Round:
             await self._all_checked()
             ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
-            shown = self._texts_of(ballot, reasons)
+            shown = ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)
             texts = list_texts(shown)
             changed = BallotChanged(
                 agent=name,
@@ -326,14 +329,11 @@ class Round:
         if task:
             self._talk.tell(task, "lasting")
 
-    def _texts_of(self, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> Texts:
-        return ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store)
-
     async def _all_checked(self) -> None:
         """Until the checks of every answer on the ballot have run."""
-        self.awaits_checks = self._live_run.coordination.checking
+        self.awaits_checks = self._live_run.coordination.checks.is_pending
         self._live_run.look_at_limits()
-        while self._live_run.coordination.checking:
+        while self._live_run.coordination.checks.is_pending:
             await self._live_run.change()
         self.awaits_checks = False
         self._live_run.look_at_limits()
@@ -346,10 +346,8 @@ class Round:
                 self._talk.tell(prompts.tests_block(goal, shown.nonce, prompts.GOAL), "lasting")
             return
         changes = shown_changes(self._live_run, entries, self._run_spec.answer_store)
-        base = self._live_run.state.checked_base
-        text = ballot_message(
-            heading, self._ballot, state, shown, self._form.request, notes=notes, changes=changes, base=base
-        )
+        contents = BallotContents(self._ballot, state, changes, self._live_run.state.checked_base)
+        text = ballot_message(contents, shown, heading=heading, request=self._form.request, notes=notes)
         if self._writes and self._form.votes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text, "ballot")
@@ -435,7 +433,7 @@ class Round:
     @property
     def _choices(self) -> list[str]:
         """Those of them that may be voted for."""
-        return [entry.name for entry in self._live_run.coordination.votable(self._ballot).entries]
+        return [entry.name for entry in self._live_run.coordination.checks.get_votable(self._ballot).entries]
 
     def _forgive(self) -> bool:
         """A valid tool call in a reply without an action sets the count of violations back."""
@@ -553,7 +551,7 @@ class Round:
     def _put_answer(self, content: str, claims: tuple[Claim, ...] | None) -> AnswerSubmitted | Violation:
         """Put an answer to the rules; a late one counts if the budget has room for the votes that it costs."""
         state, name = self._live_run.coordination, self._member.name
-        pays = not state.is_late(name) or can_pay_votes(self._live_run)
+        pays = not AgentView(state, name).is_late() or can_pay_votes(self._live_run)
         return self._view.answer(content, claims, can_pay_votes=pays)
 
     def _refuse(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:

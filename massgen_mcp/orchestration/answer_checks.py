@@ -55,7 +55,7 @@ class AnswerChecks:
         async with anyio.create_task_group() as tasks:
             while True:
                 attempt, state = self._live_run.state.attempt, self._live_run.coordination
-                wanted = [*((label, ()) for label in state.unchecked), *state.to_repeat.items()]
+                wanted = [*((label, ()) for label in state.checks.unchecked), *state.checks.to_repeat.items()]
                 for label, again in wanted if state.winner is None else ():
                     work = _Work(attempt, label, again)
                     if work not in begun:
@@ -119,7 +119,7 @@ class AnswerChecks:
             async with self._room:
                 if self._live_run.coordination.winner is not None:
                     return
-                goal = run.test == self._live_run.coordination.goal
+                goal = run.test == self._live_run.coordination.checks.goal
                 tree = (await self._judge.subject(run.tree)).tree if goal else run.tree
                 outcome = await self._judge.check(tree, script, expected)
         except Exception as error:  # noqa: BLE001 - a test that we cannot run is nobody's fault

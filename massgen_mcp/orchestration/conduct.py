@@ -11,7 +11,10 @@ import anyio
 
 from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import PastCall, ToolCall, fast_forward
+from massgen_mcp.coordination.agent_view import AgentView
 from massgen_mcp.coordination.evidence import failing
+from massgen_mcp.coordination.guidance import Rest, Wait, Work
+from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
@@ -26,8 +29,8 @@ from massgen_mcp.events.agent_work import (
     ToolFinished,
     ToolStarted,
 )
-from massgen_mcp.events.coordination import AnswerEvaluated, ModelReplaced
-from massgen_mcp.events.parts import Usage
+from massgen_mcp.events.coordination import AnswerEvaluated, FirstAnswersClosed, ModelReplaced, WinnerChosen
+from massgen_mcp.events.parts import Changes, Usage
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent, outside_calls
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -40,14 +43,14 @@ from massgen_mcp.events.run import (
     RunResumed,
     TimeReturned,
 )
+from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.conversation import calls_of, native_calls
-from massgen_mcp.orchestration.coordinating import coordinate, drop_unanswered, left_behind
 from massgen_mcp.orchestration.final_answer import evaluate, final_answer, present, presented, verdict
 from massgen_mcp.orchestration.live_run import WHOLE_RUN, Journal, LiveRun
 from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
-from massgen_mcp.orchestration.team import Member, RunSpec, get_acting
+from massgen_mcp.orchestration.team import Member, RunSpec, TeamLimits, get_acting, make_replacement
 from massgen_mcp.orchestration.window import abilities_of, learn_window
 from massgen_mcp.run_state.facts import Final
 from massgen_mcp.run_state.state import RunState
@@ -368,3 +371,145 @@ def past_work(agent: str, events: Iterable[AnyEvent | UnknownEvent]) -> tuple[li
             case _:
                 assert_never(event)
     return tries, used
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One coordination: every agent works round after round, until a winner is decided or no agent is left. An agent that
+# fails is dropped, and the others go on.
+
+
+async def coordinate(attempt: Attempt) -> WinnerChosen | None:
+    """Let everybody work until a winner is decided. None when nobody is left to vote, or to answer."""
+    live_run = attempt.live_run
+    if live_run.coordination.winner is not None:
+        return live_run.coordination.winner
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_close_first_answers, attempt)
+        for member in attempt.run_spec.team:
+            tasks.start_soon(_take_part, member, attempt)
+        while live_run.coordination.winner is None and (live_run.coordination.live or live_run.awaits_caller):
+            await live_run.change()
+        tasks.cancel_scope.cancel()
+    await drop_unanswered(attempt.run_spec, live_run, "the run was decided before it answered")
+    return live_run.coordination.winner
+
+
+async def drop_unanswered(run_spec: RunSpec, live_run: LiveRun, why: str) -> None:
+    """Drop the agents that never answered and have changed files: what they left is kept so."""
+    answered = {answer.agent for answer in live_run.state.answers}
+    for member in run_spec.team:
+        if member.name in live_run.coordination.live and member.name not in answered:
+            changes = await left_behind(member, run_spec, live_run)
+            if changes is not None and changes.count:
+                live_run.drop(member.name, BackendError("cut_off", why), changes)
+
+
+async def _take_part(member: Member, attempt: Attempt) -> None:
+    """One agent's part. If its model fails, its fallback goes on where it stood. Without one the agent is dropped; its
+    answers stay, and the others go on.
+    """
+    member = get_acting(member, attempt.live_run.state)
+    try:
+        await _play_rounds(member, attempt)
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        fault = attempt.live_run.fault(error)
+        if replaced := make_replacement(member, fault):
+            attempt.live_run.record(replaced)
+            return await _take_part(member, attempt)
+        attempt.live_run.drop(member.name, fault, await left_behind(member, attempt.run_spec, attempt.live_run))
+
+
+async def left_behind(member: Member, run_spec: RunSpec, live_run: LiveRun) -> Changes | None:
+    """What its copies of the caller's files hold, kept. None: nothing, or it cannot be kept."""
+    try:
+        return await run_spec.answer_store.keep_patch(member.name, member.workspace)
+    except Exception as error:  # noqa: BLE001 - it is dropped for another reason
+        live_run.fault(error)
+        return None
+
+
+async def _play_rounds(member: Member, attempt: Attempt) -> None:
+    """Round after round, until the agent has nothing to do any more."""
+    live_run = attempt.live_run
+    await learn_window(member)
+    if events := live_run.state.resume_point.open_rounds.get(member.name):
+        playing = _choose_model(member, live_run)
+        await _play(playing, attempt, Round.resume(playing, attempt, tuple(events)))
+    while True:
+        match AgentView(live_run.coordination, member.name).get_duty():
+            case Rest():
+                return
+            case Wait():
+                await live_run.change()
+            case Work() as work:
+                number, playing = live_run.state.agents[member.name].round + 1, _choose_model(member, live_run)
+                await _play(playing, attempt, Round.begin(playing, attempt, number, work))
+
+
+def _choose_model(member: Member, live_run: LiveRun) -> Member:
+    """Return the agent with the model that plays its next round: its fallback's, where that judges a tie."""
+    stage = live_run.coordination.stage
+    judges = stage is not None and stage.by_fallback and member.name in stage.agents
+    return member.fallback if judges and member.fallback is not None else member
+
+
+async def _play(member: Member, attempt: Attempt, play: Round) -> None:
+    """A round within its time."""
+    live_run = attempt.live_run
+    setting, seconds = _round_limit(attempt.run_spec.limits, play.number)
+    limit = Countdown(seconds)
+    with live_run.limited(
+        limit,
+        lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued,
+        of=member.name,
+    ):
+        try:
+            await play.play()
+        except BackendError as error:
+            if error.reason != "context_too_small" or not play.could_show_less:
+                raise
+        finally:
+            await member.end_commands()
+    if limit.ended_early:
+        message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
+        raise BackendError("timeout", message)
+
+
+def _round_limit(limits: TeamLimits, number: int) -> tuple[str, float]:
+    """The name of the setting, and the seconds."""
+    if number == 1 and limits.first_round_seconds is not None:
+        return "first_round_timeout_seconds", limits.first_round_seconds
+    return "round_timeout_seconds", limits.round_seconds
+
+
+async def _close_first_answers(attempt: Attempt) -> None:
+    """Give the stragglers their time from the first answer on (see `TeamLimits`), our own queue and a person's thinking
+    not counted. Agents that are asked later have their own time.
+    """
+    live_run, before = attempt.live_run, tuple[str, ...]()
+
+    def stands() -> bool:
+        queued = live_run.state.resume_point.queued
+        return live_run.asks or not queued.isdisjoint(live_run.coordination.unanswered)
+
+    while True:
+        while live_run.coordination.stage is not None and live_run.coordination.stage.kind in BEFORE_ANSWERS:
+            await live_run.change()
+        asked = live_run.coordination.asked
+        newest = [agent for agent in asked if agent not in before]
+        while asked == live_run.coordination.asked and not {*newest} & {*live_run.coordination.answered}:
+            await live_run.change()
+        waited = 0.0
+        while asked == live_run.coordination.asked and (awaited := live_run.coordination.unanswered):
+            limit = Countdown(attempt.run_spec.limits.get_first_answer_wait(awaited) - waited)
+            with live_run.limited(limit, stands):
+                while asked == live_run.coordination.asked and awaited == live_run.coordination.unanswered:
+                    await live_run.change()
+            if limit.ended_early:
+                break
+            waited += limit.seconds - limit.left
+        if asked == live_run.coordination.asked and (unanswered := live_run.coordination.unanswered):
+            live_run.record(FirstAnswersClosed(awaited=unanswered))
+        while asked == live_run.coordination.asked:
+            await live_run.change()
+        before = asked

@@ -12,10 +12,8 @@ from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
     ModelRequest,
-    TextVariant,
     ToolCall,
     ToolResultMessage,
-    ToolSpec,
     UserMessage,
 )
 from massgen_mcp.errors import BackendError
@@ -39,9 +37,8 @@ from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.notices import WARNED_STEPS, Notices, Remainder
 from massgen_mcp.orchestration.team import FALLBACK_REASONS, Member
-from massgen_mcp.orchestration.tool_calls import run_tools
+from massgen_mcp.orchestration.tool_calls import ToolUse, run_tools
 from massgen_mcp.orchestration.window import (
     FULL,
     LONGEST_NOTE,
@@ -57,6 +54,79 @@ from massgen_mcp.orchestration.window import (
     window_of,
     within,
 )
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Notices to an agent about what it has left. They stay in its conversation, because a provider's cache serves only
+# what never changes; so each is given again only when much less is left.
+
+
+WARNED_STEPS = 5
+"""So many replies before the last one an agent is told how many there are."""
+WARNED_SHARE = 0.6
+"""Of the budget, when that is gone; at 0.8 no answer is begun any more."""
+WARNED_FAILURES = 3
+"""After the same failing call so many times in a row an agent is told to try something else."""
+_SHARE_AGAIN = 0.05
+_SECONDS_AGAIN = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """The rest of an agent's limits. `seconds` None: enough. `share`: of the budget, that is gone. `missing`: servers
+    of tools that do not answer. `failures`: how often the tool `failing` was called with the same arguments and failed,
+    in a row.
+    """
+
+    steps: int
+    seconds: float | None = None
+    share: float = 0.0
+    missing: tuple[str, ...] = ()
+    failing: str = ""
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Notices:
+    """The notices of one conversation."""
+
+    seconds: float | None = None
+    share: float = 0.0
+    missing: tuple[str, ...] = ()
+
+    def get_due(self, rest: Remainder) -> str:
+        """The text of what should be said now; empty for nothing."""
+        notes: list[str] = []
+        if rest.steps == 1:
+            notes.append(prompts.LAST_STEP)
+        elif rest.steps <= WARNED_STEPS:
+            notes.append(prompts.LAST_STEPS.format(left=rest.steps))
+        if rest.failures >= WARNED_FAILURES:
+            notes.append(prompts.SAME_FAILURE.format(name=rest.failing, times=rest.failures))
+        if rest.seconds is not None and self._is_much_less(rest.seconds):
+            notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, rest.seconds):.0f}"))
+        if self._is_much_more(rest.share):
+            notes.append(prompts.LAST_MONEY.format(percent=f"{rest.share:.0%}"))
+        if rest.missing and rest.missing != self.missing:
+            notes.append(prompts.MISSING_SERVERS.format(names=", ".join(rest.missing)))
+        return " ".join(notes)
+
+    def remember(self, rest: Remainder) -> None:
+        """Take it that what was due has been said."""
+        if rest.seconds is not None and self._is_much_less(rest.seconds):
+            self.seconds = rest.seconds
+        if self._is_much_more(rest.share):
+            self.share = rest.share
+        self.missing = rest.missing
+
+    def _is_much_less(self, seconds: float) -> bool:
+        return self.seconds is None or seconds <= _SECONDS_AGAIN * self.seconds
+
+    def _is_much_more(self, share: float) -> bool:
+        return share >= max(WARNED_SHARE, self.share + _SHARE_AGAIN)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,32 +274,16 @@ class Conversation:
             self._live_run.record(shown)
             self.take_in(shown)
 
-    async def ask(
-        self,
-        system: str,
-        tools: tuple[ToolSpec, ...],
-        purpose: CallPurpose,
-        *,
-        must_call_tool: bool = False,
-        standing: tuple[ToolSpec, ...] = (),
-        in_text: TextVariant | None = None,
-        calls_in_text: bool = False,
-    ) -> None:
-        """Have the model reply, with as much of the conversation as it can read. `standing`, `in_text` and
-        `calls_in_text`: as in `ModelRequest`. Raises `BackendError`.
+    async def ask(self, empty: ModelRequest, purpose: CallPurpose) -> None:
+        """Have the model reply to a request that has no messages yet, with as much of the conversation as it can read.
+        Raises `BackendError`.
         """
-        empty = ModelRequest(
-            system,
-            (),
-            tools,
-            must_call_tool=must_call_tool,
+        empty = replace(
+            empty,
             ends_with_call=purpose == "coordinate",
-            standing_tools=standing,
             shared_ends=self._attempt.shared_ends,
             cache_scope=self._attempt.cache_scope,
             long_waits=self._attempt.has_long_waits,
-            in_text=in_text,
-            calls_in_text=calls_in_text,
         )
         self._renew_opening()
         if not self._repeats(purpose):
@@ -378,14 +432,11 @@ class Conversation:
         if self.reply is None:
             return
         ran = run_tools(
-            self._member,
+            ToolUse(self._member, self._live_run, only_plan, ending),
             calls,
-            self._live_run,
             reply_id=self.reply.call_id,
             done=len(self.results),
             begun=frozenset(self._begun),
-            only_plan=only_plan,
-            ending=ending,
         )
         async for event in ran:
             self.take_in(event)

@@ -23,9 +23,9 @@ def evidence_of(ballot: Ballot, state: Coordination, base: FilesChecked | None) 
     limit = max(LEAST_CHARACTERS, BALLOT_CHARACTERS // max(1, printed))
     before = {outcome.command: outcome for outcome in (base.outcomes if base is not None else ())}
     lines = {name: [*_evidence_lines(checked, before, limit)] for name, checked in found.items()}
-    tested, goal = results_of(state), state.goal
+    tested, goal = results_of(state), state.checks.goal
     for entry in ballot.entries:
-        passed = [] if goal is None else [f"failing test: {'passed' if state.passes(entry.label) else 'failed'}"]
+        passed = [] if goal is None else [f"failing test: {'passed' if state.checks.passes(entry.label) else 'failed'}"]
         lines.setdefault(entry.name, []).extend((*tested.get(entry.label, ()), *passed))
     return {name: "\n".join(those) for name, those in lines.items() if those}
 
@@ -87,13 +87,15 @@ def tests_text(state: Coordination) -> str:
     expected.
     """
     if state.stage is not None and state.stage.kind == "confirm":
-        return "\n".join(f"Script {number}:\n{one.script}" for number, one in enumerate(state.to_settle, start=1))
+        return "\n".join(
+            f"Script {number}:\n{one.script}" for number, one in enumerate(state.checks.to_settle, start=1)
+        )
     return "\n".join(line for number, one in enumerate(judged_tests(state), start=1) for line in _test(number, one))
 
 
 def goal_text(state: Coordination) -> str:
     """The failing test that answers have to pass; empty where there is none."""
-    goal = state.goal
+    goal = state.checks.goal
     if goal is None:
         return ""
     return f"{goal.title}\n{goal.script}\nIt has to print: {goal.expected}"

@@ -228,7 +228,8 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
         if talk.repeated_failure is not None and talk.repeated_failure.times >= MAX_SAME_FAILURES:
             raise report_repeated_failure(talk.repeated_failure)
         talk.listen()
-        await talk.ask(system, tools, "present", standing=list_standing_tools(member, attempt))
+        request = ModelRequest(system, (), tools, standing_tools=list_standing_tools(member, attempt))
+        await talk.ask(request, "present")
 
 
 def _written_answer(reply: ModelReplied) -> str | None:

@@ -1,7 +1,7 @@
 """The parts of a round's requests: the system message, the task, and the workflow tools that are valid now."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from massgen_mcp.backends.base import VOTE, TextVariant, ToolSpec, UserMessage
@@ -86,7 +86,7 @@ def text_variant(
     choices = tuple(entry for entry in ballot.entries if not agreeing or entry.name in (own, *agreeing))
     held = replace(ballot, entries=choices)
     given = [tool for tool in tools if tool.name not in (*FILE_TOOLS, VOTE)]
-    given += [prompts.vote_tool(state.votable(held)) for tool in tools if tool.name == VOTE]
+    given += [prompts.vote_tool(state.checks.get_votable(held)) for tool in tools if tool.name == VOTE]
     bare = replace(member, tools=(), toolbox=None, workspace=None)
     system = system_message(bare, attempt, get_own_task(bare, kind))
     return TextVariant(system, tuple(given))
@@ -170,11 +170,11 @@ def list_standing_tools(member: Member, attempt: Attempt) -> tuple[ToolSpec, ...
 def _answer_or_vote(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
     """No vote without answers, no new answer beyond the limit."""
     answer = (prompts.NEW_ANSWER,) if AgentView(coordination, ballot.viewer).may_answer() else ()
-    return (*answer, prompts.vote_tool(coordination.votable(ballot))) if ballot.entries else answer
+    return (*answer, prompts.vote_tool(coordination.checks.get_votable(ballot))) if ballot.entries else answer
 
 
 def _run_off(coordination: Coordination, ballot: Ballot) -> tuple[ToolSpec, ...]:
-    return (prompts.vote_tool(coordination.votable(ballot), run_off=True),)
+    return (prompts.vote_tool(coordination.checks.get_votable(ballot), run_off=True),)
 
 
 def _only(tool: ToolSpec) -> Callable[[Coordination, Ballot], tuple[ToolSpec, ...]]:
@@ -244,28 +244,32 @@ def ballot_texts(live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, 
     }
 
 
+@dataclass(frozen=True, slots=True)
+class BallotContents:
+    """A ballot, and what there is to read of its answers."""
+
+    ballot: Ballot
+    state: Coordination
+    changes: Mapping[str, str]
+    """Patches of the answers, by their names."""
+    base: FilesChecked | None
+    """The checks of the unchanged files."""
+
+
 def ballot_message(
-    heading: str,
-    ballot: Ballot,
-    state: Coordination,
-    shown: RoundStarted | BallotChanged,
-    request: str,
-    *,
-    notes: str = "",
-    changes: Mapping[str, str],
-    base: FilesChecked | None,
+    contents: BallotContents, shown: RoundStarted | BallotChanged, *, heading: str, request: str, notes: str = ""
 ) -> str:
     """`shown` is the event that tells of the ballot, `request` what is asked of its viewer, `notes` what that one wrote
-    on the way to its first answer, `changes` what the answers change, by their names, `base` what checks say of the
-    unchanged files. Of each text at most as much as the event says.
+    on the way to its first answer. Of each text at most as much as the event says.
     """
-    most = shown.most
+    ballot, state, most = contents.ballot, contents.state, shown.most
     answers = [(entry.name, within(state.content(entry.label), most)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     if state.stage is not None and state.stage.by_fallback:
         own, notes = None, ""  # another model judges, and must not know whose answers these are
     parts = [prompts.working_notes_block(within(notes, most), shown.nonce)] if notes else []
-    changes, evidence = all_within(changes, most), all_within(evidence_of(ballot, state, base), most)
+    changes = all_within(contents.changes, most)
+    evidence = all_within(evidence_of(ballot, state, contents.base), most)
     if answers:
         parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
     if shown.reasons:

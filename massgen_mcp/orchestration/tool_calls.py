@@ -28,37 +28,42 @@ INTERRUPTED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """An agent's use of its tools in one turn."""
+
+    member: Member
+    live_run: LiveRun
+    only_plan: bool = False
+    """Don't run tools that have side effects; the model is told that its call is part of its plan."""
+    ending: Sequence[str] = ()
+    """Names of the tools that end the turn, for a call of a tool that there is not."""
+
+
 async def run_tools(
-    member: Member,
+    use: ToolUse,
     calls: tuple[ToolCall, ...],
-    live_run: LiveRun,
     *,
     reply_id: str,
     done: int = 0,
     begun: AbstractSet[str] = frozenset(),
-    only_plan: bool = False,
-    ending: Sequence[str] = (),
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; those that only read and follow each
     other run at the same time. Every call gets its result, the surplus ones a refusal. Those in `begun`, by id, were
     begun in a process that was lost, and must not be run twice. `reply_id`: of the model call that was replied to.
-
-    `ending`: names of the tools that end the turn, for a call of none that there is.
-
-    With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
     place = done
     while place < len(calls):
-        together = _count_reads(member, calls[place:MAX_CALLS_PER_REPLY], begun) or 1
+        together = _count_reads(use.member, calls[place:MAX_CALLS_PER_REPLY], begun) or 1
         batch = [
-            _Call(member, call, f"{reply_id}/{number}", number, call.id in begun)
+            _Call(use, call, f"{reply_id}/{number}", number, call.id in begun)
             for number, call in enumerate(calls[place : place + together], start=place)
         ]
         async with anyio.create_task_group() as tasks:
             for one in batch:
-                tasks.start_soon(one.run, live_run, only_plan, ending)
+                tasks.start_soon(one.run)
         for one in batch:
-            yield live_run.record(one.make_event())
+            yield use.live_run.record(one.make_event())
         place += together
 
 
@@ -77,7 +82,7 @@ def _is_reading(tool: Tool) -> bool:
 class _Call:
     """One call of a reply on its way to a result. `key` tells it from every other call of the run."""
 
-    member: Member
+    use: ToolUse
     call: ToolCall
     key: str
     place: int
@@ -86,7 +91,7 @@ class _Call:
     valid: bool = True
     seconds: float = 0.0
 
-    async def run(self, live_run: LiveRun, only_plan: bool, ending: Sequence[str]) -> None:
+    async def run(self) -> None:
         began = time.monotonic()
         if self.place >= MAX_CALLS_PER_REPLY:
             text = f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run."
@@ -94,13 +99,13 @@ class _Call:
         elif self.begun:
             self.result = ToolResult(INTERRUPTED, is_error=True)
         else:
-            self.result, self.valid = await _run(self.member, self.call, self.key, live_run, only_plan, ending)
+            self.result, self.valid = await _run(self.use, self.call, self.key)
         self.seconds = time.monotonic() - began
 
     def make_event(self) -> ToolFinished:
         text = _cut(self.result.text)
         return ToolFinished(
-            agent=self.member.name,
+            agent=self.use.member.name,
             call_id=self.call.id,
             name=self.call.name,
             result=text,
@@ -111,28 +116,27 @@ class _Call:
         )
 
 
-async def _run(
-    member: Member, call: ToolCall, key: str, live_run: LiveRun, only_plan: bool, ending: Sequence[str]
-) -> tuple[ToolResult, bool]:
+async def _run(use: ToolUse, call: ToolCall, key: str) -> tuple[ToolResult, bool]:
     """The result, and whether the call was a valid one. `key` tells the call from every other one of the run."""
+    member = use.member
     tool = next((tool for tool in member.offered if tool.spec.name == call.name), None)
     if tool is None and (why := member.withheld.get(call.name)):
         return ToolResult(why, is_error=True), False
     if tool is None:
-        return ToolResult(_unknown_tool(member, call.name, ending), is_error=True), False
+        return ToolResult(_unknown_tool(member, call.name, use.ending), is_error=True), False
     try:
         arguments = decoded(call)
     except ToolRefused as error:
         return ToolResult(str(error), is_error=True), False
-    if only_plan and tool.side_effects:
+    if use.only_plan and tool.side_effects:
         planned = f"Not executed: this is planning. Describe in your answer that {call.name} is to be called."
         return ToolResult(planned), True
     if isinstance(tool, KeyedTool):
         return await tool.run_once(arguments, key), True
     if isinstance(tool, RunsOnce):
         shown = tool.shown(arguments)
-        live_run.record(ToolStarted(agent=member.name, call_id=call.id, name=call.name, shown=shown))
-        await live_run.settle()
+        use.live_run.record(ToolStarted(agent=member.name, call_id=call.id, name=call.name, shown=shown))
+        await use.live_run.settle()
     return await tool.run(arguments), True
 
 

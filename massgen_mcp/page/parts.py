@@ -152,7 +152,7 @@ def _past_checks(past: PastChecked, room: TextRoom) -> Checked:
 def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
-    for label in sorted(replace(run.coordination, rules=rules).excluded):
+    for label in sorted(replace(run.coordination, rules=rules).checks.excluded):
         yield f"{name_answer(run, label)} couldn't win, because it fails checks that another answer passes."
     if run.work_done.failing:
         yield "The final files fail checks."

@@ -46,7 +46,7 @@ from massgen_mcp.request.runnable import (
     require_programs,
     require_sandbox,
 )
-from massgen_mcp.request.team import NamedTeam, Team, choose_team, describe_payer, describe_start
+from massgen_mcp.request.team import NamedTeam, Team, choose_team, describe_start
 from massgen_mcp.request.trust import Consent
 
 OnConflict = Literal["use_existing", "fail", "cancel_existing"]
@@ -135,8 +135,7 @@ class RunRequest:
         return redactor_for(self.team.environ, [agent.backend for agent in self.config.agents])
 
     def describe_start(self, cwd: Path) -> str:
-        start = describe_start(self.config, self.source, self.team.environ, cwd)
-        return f"{start}; {describe_payer(self.config)}" if self.team.is_default else start
+        return describe_start(self.config, self.source, self.team.environ, cwd)
 
 
 async def build_request(given: CallerRequest) -> RunRequest:

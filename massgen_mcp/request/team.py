@@ -15,11 +15,10 @@ from massgen_mcp.config.default_team import config_from_models
 from massgen_mcp.config.diagnostics import on_one_line, show_name
 from massgen_mcp.config.loader import config_places, is_config, is_team, parse_data
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import Granted
 from massgen_mcp.request.reach import reach_of
-from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
+from massgen_mcp.request.trust import ConfigFile, Consent, Origin, read_file, require_trust
 
 NO_SCRIPTS = (
     "massgen doesn't run scripts that agents write, since you haven't allowed it: run "
@@ -80,12 +79,15 @@ async def choose_team(
     project, own = config_places(cwd, environ)
     if named.config is not None:
         origin: Origin = "agent" if named.by_agent else "person"
-        return _from_file(named.config, origin, named.shown or named.config, cwd, environ, consent, granted)
+        file = read_file(named.config, environ, cwd)
+        return _from_file(file, origin, named.shown or named.config, environ, consent, granted)
     if named.searches_directory and is_config(project):
-        return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent, granted)
+        file = read_file(str(project), environ, cwd)
+        return _from_file(file, "found", f"the project's config {project}", environ, consent, granted)
     unused = " ".join(filter(None, (_name_unread(cwd, project), unused_config(cwd, _door(named, consent))))) or None
     if is_team(own):
-        team = _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent, granted)
+        file = read_file(str(own), environ, cwd)
+        team = _from_file(file, "person", f"your own config {own}", environ, consent, granted)
         return replace(team, note=" ".join(filter(None, (team.note, unused))) or None)
     from massgen_mcp.config.default_team import default_team  # here: a server starts without it
 
@@ -168,27 +170,14 @@ def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd:
     return f"{source}; {reach_of(config, environ, cwd.resolve())}"
 
 
-def describe_payer(config: Config) -> str:
-    """Say who pays for a team that no one named: keys, logins, or no one, as the models are local."""
-    rows = {row.type: row for row in PROVIDERS}
-    types = {agent.backend.type for agent in config.agents}
-    if types <= {name for name, row in rows.items() if row.is_local}:
-        return "local models, free"
-    if types <= {*rows}:
-        return "your API keys pay"
-    return "paid by your own logins"
-
-
 def _from_file(
-    source: str,
+    file: ConfigFile,
     origin: Origin,
     description: str,
-    cwd: Path,
     environ: Mapping[str, str],
     consent: Consent,
     granted: Granted,
 ) -> Team:
-    file = read_file(source, environ, cwd)
     trusted = require_trust(file, origin, environ, consent, granted)
     config = without_scripts(file.config) if trusted.without else file.config
     notes = [file.note] if file.note else []

@@ -226,12 +226,12 @@ class RunFacts:
     @property
     def tally(self) -> dict[str, int]:
         """Standing votes by label of the current answers; superseded votes are not there."""
-        return self.coordination.tally
+        return dict(self.coordination.count.votes)
 
     @property
     def camps(self) -> tuple[Camp, ...]:
         """The current answers by what they say in the voters' eyes. Empty where the journal is older than camps."""
-        return self.coordination.camps if self.winner is None else self.winner.camps
+        return self.coordination.count.camps if self.winner is None else self.winner.camps
 
     @property
     def agreed(self) -> tuple[str, ...]:

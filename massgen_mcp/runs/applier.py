@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import anyio.to_thread
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.access import RunAccess
 from massgen_mcp.runs.patches.application import Application, application_fields
-from massgen_mcp.runs.patches.applying import ChangedText, RunPatch, apply_run
+from massgen_mcp.runs.patches.applying import ApplyRequest, ChangedText, RunPatch, apply_run
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.runs.view.status_file import note_application
 from massgen_mcp.runs.watcher import RunWatcher
@@ -28,20 +27,8 @@ class PatchApplier:
         ended = [view.row for view in views if view.ended and not view.row.expired]
         return frozenset(row.run_id for row in ended if self._access.engine.files.awaits_apply(row))
 
-    async def apply(
-        self,
-        run_id: str,
-        *,
-        dry_run: bool,
-        agent: str | None = None,
-        paths: Sequence[str] = (),
-        branch: str | None = None,
-        undo: bool = False,
-        directory: Path | None = None,
-    ) -> Application:
-        """Bring what the winner changed, or `agent`, into the directories that the run was given with `write`, put it
-        on a new branch, or take back what was brought in last (see `runs.patches.applying`). `directory`: what stands
-        for the run's only one here.
+    async def apply(self, run_id: str, request: ApplyRequest) -> Application:
+        """Apply changes of a run to the directories that it was given with `write`, and keep that in its records.
 
         Raises `MassgenError` unknown_run, expired, not_finished, invalid_arguments, invalid_action, run_damaged,
         disk_full, store_unavailable.
@@ -49,14 +36,12 @@ class PatchApplier:
         view = await self._watcher.get_run(run_id)
 
         def apply_patch() -> Application:
-            home = self._access.engine.home
-            if not dry_run:
-                self._access.engine.store.audit.note(view.row.run_id, "undo" if undo else "apply")
-            ways = {"dry_run": dry_run, "undo": undo}
-            made = apply_run(home, view, agent=agent, paths=paths, branch=branch, directory=directory, **ways)
-            if not dry_run and agent is None:
+            if not request.dry_run:
+                self._access.engine.store.audit.note(view.row.run_id, "undo" if request.undo else "apply")
+            made = apply_run(self._access.engine.home, view, request)
+            if not request.dry_run and request.agent is None:
                 note_application(view.directory, view.snapshot, application_fields(made))
-            if made.state in ("applied", "undone") and not dry_run and view.directory.report.exists():
+            if made.state in ("applied", "undone") and not request.dry_run and view.directory.report.exists():
                 from massgen_mcp.runs.view.reporting import write_report  # no server starts with it
 
                 with suppress(MassgenError, OSError):  # its page says so; without one nothing is worse

@@ -18,7 +18,7 @@ from massgen_mcp.request.harm import Granted, harmful
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.engine import Engine, RunRow
+from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.patches.given import UPLOADED
 from massgen_mcp.runs.view.run_view import RunWatch
 
@@ -71,8 +71,9 @@ def _drop_own_files(config: Config) -> Config:
     return config.model_copy(update={"orchestrator": orchestrator})
 
 
-def read_demands(engine: Engine, row: RunRow, environ: Mapping[str, str]) -> RunDemands | None:
+def read_demands(engine: Engine, run_id: str, environ: Mapping[str, str]) -> RunDemands | None:
     """Return what a run asks for that waits for consent; None for any other one. Raises `MassgenError`."""
+    row = engine.store.index.get(run_id)
     if row.fingerprint != WAITING:
         return None
     parts: list[tuple[Config, RunState]] = []

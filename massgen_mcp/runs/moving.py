@@ -23,11 +23,11 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import STORE_VARIABLE, write_durably
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.runs.access import RunAccess
 from massgen_mcp.runs.consent import WAITING, RunDemands, find_demands
-from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunRow, Wish
+from massgen_mcp.runs.engine import Engine, FrozenRequest, LostRun, NewRun, RunFiles, RunFilter, RunRow, Wish
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.patches.given import UPLOADED, named_contexts, upload_base
-from massgen_mcp.runs.starting import Dispatch
 from massgen_mcp.runs.store.amounts import find_wrong_amounts
 from massgen_mcp.runs.store.run_file import MovedRun, unpack, write_run_file
 from massgen_mcp.runs.view.run_view import RunView, RunWatch
@@ -246,35 +246,46 @@ class _Arriving:
         return kept != "moved" and not (kept == "nothing" and self.ended)
 
 
-def move_in(
-    engine: Engine,
-    dispatch: Dispatch,
-    environ: Mapping[str, str],
-    file: Path,
-    owner: str | None,
-    *,
-    back: bool,
-    is_only_import: bool,
-    accepts: Callable[[RunDemands], bool],
-) -> MovedIn:
-    """Take in what a file holds. `owner`: whose the run is from now on; None: whose it was. `back`: also a run that
-    left this store and has not gone on since. `is_only_import`: a person says that the run goes on nowhere else.
-    `accepts`: whether it may do what it asks for; else it waits. Raises `MassgenError`; nothing is changed then.
-    """
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """A file with a run, and the conditions under which it is imported."""
+
+    file: Path
+    accepts: Callable[[RunDemands], bool]
+    """Says whether the run may do what it asks for; else it waits."""
+    owner: str | None = None
+    """The owner of the run from now on; None: its owner in the file."""
+    back: bool = False
+    """Also import a run that left this store and has not gone on since."""
+    is_only_import: bool = False
+    """A person says that the run goes on nowhere else."""
+
+
+def move_in(access: RunAccess, request: ImportRequest) -> MovedIn:
+    """Import the run of a file; one that may go on here does so. Raises `MassgenError`; nothing is changed then."""
+    moved = _take_file_in(access, request)
+    if moved.state not in TERMINAL_STATES:
+        access.dispatch.care_for(access.get_watch(moved.run_id).look())
+    return moved
+
+
+def _take_file_in(access: RunAccess, request: ImportRequest) -> MovedIn:
+    engine, file = access.engine, request.file
     place = engine.home.ensure().path / "moving"
     with engine.files.moving(), engine.files.making():
         remove_tree(place)
         place.mkdir(mode=0o700)
         try:
             moved = unpack(file, place).runs
-            arriving = [_arriving(engine, dispatch, one, owner, place / one.run.run_id) for one in moved]
-            if not back and arriving[0].stood_still:
+            arriving = [_arriving(access, one, request.owner, place / one.run.run_id) for one in moved]
+            if not request.back and arriving[0].stood_still:
                 advice = "if you imported it elsewhere, export it there; if not, import it here with --back --yes"
                 raise MassgenError(
                     "invalid_action", f"run {moved[0].run.run_id} was exported from this store as this file; {advice}"
                 )
-            with _claim_file(file, arriving[0], _store_name(engine, environ), back=back, sure=is_only_import):
-                return _take_in(engine, environ, arriving, place, accepts)
+            store = _store_name(engine, access.environ)
+            with _claim_file(file, arriving[0], store, back=request.back, sure=request.is_only_import):
+                return _take_in(access, arriving, place, request.accepts)
         finally:
             remove_tree(place)
 
@@ -338,12 +349,9 @@ def _store_name(engine: Engine, environ: Mapping[str, str]) -> str:
 
 
 def _take_in(
-    engine: Engine,
-    environ: Mapping[str, str],
-    arriving: Sequence[_Arriving],
-    place: Path,
-    accepts: Callable[[RunDemands], bool],
+    access: RunAccess, arriving: Sequence[_Arriving], place: Path, accepts: Callable[[RunDemands], bool]
 ) -> MovedIn:
+    engine, environ = access.engine, access.environ
     outer = arriving[0].lost.run
     if arriving[0].is_here:
         return MovedIn(outer.run_id, engine.store.index.get(outer.run_id).state, known=True)
@@ -367,7 +375,8 @@ def _take_in(
             continue
         if one.before is not None:
             engine.files.remove(one.before, "results")
-        entered.append(_place_files(engine, environ, one, place, waits=waits, keyless=bool(keyless), outer=arriving[0]))
+        lost = _place_files(access, one, place, waits=waits, keyless=bool(keyless))
+        entered.append(replace(lost, alone=(waits or bool(keyless)) and one is arriving[0]))
     engine.store.moves.restore(entered)
     row = engine.store.index.get(outer.run_id)
     if row.idempotency_key != outer.idempotency_key:
@@ -393,16 +402,7 @@ def _drop_scripts(one: _Arriving) -> _Arriving:
     return replace(one, request=replace(one.request, config=without_scripts(one.request.config)))
 
 
-def _place_files(
-    engine: Engine,
-    environ: Mapping[str, str],
-    one: _Arriving,
-    place: Path,
-    *,
-    waits: bool,
-    keyless: bool,
-    outer: _Arriving,
-) -> LostRun:
+def _place_files(access: RunAccess, one: _Arriving, place: Path, *, waits: bool, keyless: bool) -> LostRun:
     """Put the files of a run in their place. Returns what the store is told of it."""
     run, lost = one.lost.run, one.lost
     if waits and not one.ended:
@@ -411,13 +411,14 @@ def _place_files(
         run = replace(run, fingerprint=WAITING)
     elif keyless:
         run = replace(run, fingerprint="")
-    redactor = redactor_for(environ, [agent.backend for agent in one.request.config.agents])
-    engine.files.take_in(place / run.run_id, one.request, redactor, run, ended=one.ended)
-    return replace(lost, run=run, alone=(waits or keyless) and one is outer)
+    redactor = redactor_for(access.environ, [agent.backend for agent in one.request.config.agents])
+    access.engine.files.take_in(place / run.run_id, one.request, redactor, run, ended=one.ended)
+    return replace(lost, run=run)
 
 
-def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | None, place: Path) -> _Arriving:
+def _arriving(access: RunAccess, moved: MovedRun, owner: str | None, place: Path) -> _Arriving:
     """What the files of a run tell. Raises `MassgenError` run_damaged, journal_newer, invalid_action."""
+    engine = access.engine
     unpacked, run = RunFiles(place), moved.run
     request = unpacked.read_request()
     try:
@@ -437,7 +438,9 @@ def _arriving(engine: Engine, dispatch: Dispatch, moved: MovedRun, owner: str | 
     if owner is not None and parent is None and run.idempotency_key is not None:  # a person's begin with his name
         key = run.idempotency_key.removeprefix(f"{run.owner}\n")
         run = replace(run, idempotency_key=f"{owner}\n{key}" if owner else key)
-    run = replace(run, fingerprint=dispatch.identity(request.config), owner=run.owner if owner is None else owner)
+    run = replace(
+        run, fingerprint=access.dispatch.identity(request.config), owner=run.owner if owner is None else owner
+    )
     before = engine.store.index.get(run.run_id) if engine.store.index.find_known([run.run_id]) else None
     left = before if before is not None and before.moved else None
     still = left is not None and not _gone_on(engine.files.of(left), unpacked, left)
@@ -467,7 +470,11 @@ def _gone_on(here: RunFiles, unpacked: RunFiles, row: RunRow) -> bool:
 
 
 def _require_free_session(engine: Engine, run: NewRun) -> None:
-    turns = engine.store.index.list_recent(session_id=run.session_id, limit=TURNS) if run.session_id is not None else []
+    turns = (
+        engine.store.index.list_recent(RunFilter(session_id=run.session_id), limit=TURNS)
+        if run.session_id is not None
+        else []
+    )
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError(
             "session_busy", f"run {busy[0]} of the same session is active here; wait for its end, then import this run"

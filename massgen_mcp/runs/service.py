@@ -21,7 +21,6 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.access import RunAccess, find_no_user
 from massgen_mcp.runs.applier import PatchApplier
 from massgen_mcp.runs.checks import check_action, checked_raise
-from massgen_mcp.runs.consent import RunDemands, read_demands
 from massgen_mcp.runs.engine import Action, CallerAnswer, Engine
 from massgen_mcp.runs.outcomes import RunOutcomes
 from massgen_mcp.runs.pages import RunPages
@@ -30,7 +29,6 @@ from massgen_mcp.runs.patches.given import UPLOADED
 from massgen_mcp.runs.sessions.turns import start_note
 from massgen_mcp.runs.starting import ask_to_admit, enclosing, enqueue, frozen_request
 from massgen_mcp.runs.store.counting import with_usual_seconds
-from massgen_mcp.runs.upkeep import RunUpkeep
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.runs.watcher import RunWatcher
 from massgen_mcp.threads import in_thread
@@ -53,8 +51,7 @@ class RunService:
     """The runs of one engine, seen from one environment. A store that cannot be used is an error of each call, not of
     this object: it works as soon as the store does.
 
-    `watcher` shows runs, `applier` applies their changes, `pages` draws them, `outcomes` sums up what has ended, and
-    `upkeep` deletes and moves them.
+    `watcher` shows runs, `applier` applies their changes, `pages` draws them, and `outcomes` sums up what has ended.
     """
 
     def __init__(
@@ -66,7 +63,6 @@ class RunService:
         self.applier = PatchApplier(access, self.watcher)
         self.pages = RunPages(access, self.watcher)
         self.outcomes = RunOutcomes(access)
-        self.upkeep = RunUpkeep(access)
 
     def close(self) -> None:
         """End every wait, and close the engine."""
@@ -146,11 +142,6 @@ class RunService:
         await anyio.to_thread.run_sync(self.access.dispatch.see_to, view)
         await anyio.to_thread.run_sync(self.access.engine.liveness.announce, view.row, view.directory)
         return view
-
-    @in_thread
-    def read_demands(self, run_id: str) -> RunDemands | None:
-        """Return what a run asks for that came from elsewhere and waits for consent; None for any other one."""
-        return read_demands(self.access.engine, self.access.engine.store.index.get(run_id), self.access.environ)
 
     async def resume(self, run_id: str, accepted: str | None = None) -> RunView:
         """Let an interrupted run go on with the keys of this process. `accepted`: the digest of what a person accepted,

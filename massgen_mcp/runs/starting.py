@@ -139,7 +139,7 @@ class Dispatch:
         person accepted of one that waits for consent. Raises `MassgenError`.
         """
         config = view.directory.read_request().config
-        demands = read_demands(self._engine, view.row, self._environ)
+        demands = read_demands(self._engine, view.row.run_id, self._environ)
         if demands is not None:
             require_consent(view.row.run_id, demands, accepted)
         if self._engine.pool is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -10,11 +11,9 @@ import anyio.to_thread
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.question import check_text
-from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.access import RunAccess
-from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.engine import SINGLE_RUNS, RunFilter, RunRow
 from massgen_mcp.runs.store.finding import find_run
 from massgen_mcp.runs.view.run_view import RunView, looks
 from massgen_mcp.threads import in_thread
@@ -62,32 +61,30 @@ class RunWatcher:
     @in_thread
     def list_runs(
         self,
+        wanted: RunFilter = SINGLE_RUNS,
         *,
-        state: RunStatus | None = None,
-        session_id: str | None = None,
-        since: float | None = None,
         before: int | None = None,
-        kind: ListedKind = "single",
         limit: int,
         keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
-        """Return runs, newest first; damaged and expired runs are there with what the store knows of them. `since`:
-        seconds since the epoch; `before`: the number of the last row of the page before; `kind`: of one kind, or of
-        all; `keep`: only rows for which it is true. Raises `MassgenError` invalid_arguments.
+        """Return runs, newest first; damaged and expired runs are there with what the store knows of them. `before`:
+        the number of the last row of the page before; `keep`: only rows for which it is true. Raises `MassgenError`
+        invalid_arguments.
         """
-        if session_id is not None:
-            check_text("session_id", session_id)
+        if wanted.session_id is not None:
+            check_text("session_id", wanted.session_id)
+        state = wanted.state
         known = "running" if state == "input_required" else state  # the store does not tell these two apart
         views, last = list[RunView](), before
         at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
         while len(views) < limit and (
             found := self._access.engine.store.index.list_recent(
-                state=known, session_id=session_id, since=since, before=last, kind=kind, limit=at_once
+                replace(wanted, state=known), before=last, limit=at_once
             )
         ):
             seen = map(self._access.glance, found if keep is None else filter(keep, found))
-            wanted = (view for view in seen if known != "running" or view.state == state)
-            views += islice(wanted, limit - len(views))
+            chosen = (view for view in seen if known != "running" or view.state == state)
+            views += islice(chosen, limit - len(views))
             last = found[-1].number
         return views
 

@@ -116,7 +116,7 @@ class RunTasks:
             reach = reach_of(config, self._service.access.environ, Path.cwd())
             note = f"{_asked(view)} " if view.state == "input_required" else ""
             team = Team(config, view.row.config, self._service.access.environ)
-            started = results.started(view, team, reach, expected, reused=False, note=note)
+            started = results.started(view, results.StartFacts(team, reach, expected), reused=False, note=note)
             reply = self._server.reply_of("start_run", started)
         except MassgenError:  # get_result says what is wrong, and what can still be read
             reply = await self._server.call_tool("get_result", {"run_id": view.row.run_id})

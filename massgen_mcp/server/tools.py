@@ -30,6 +30,8 @@ from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.doctor.command_sandbox import sandbox_note
+from massgen_mcp.runs.engine import RunFilter
+from massgen_mcp.runs.patches.applying import ApplyRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server import results
@@ -37,7 +39,7 @@ from massgen_mcp.server.app import MassgenServer, keys_of_client
 from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, Moment, PathGiven, context_path, named_team
 from massgen_mcp.server.clients import is_over_http
 from massgen_mcp.server.results.words import choose_waiting
-from massgen_mcp.server.waiting import is_raise_agreed, wait_with_progress
+from massgen_mcp.server.waiting import WaitRequest, is_raise_agreed, wait_with_progress
 from massgen_mcp.views.checks import TriedCheck
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -153,21 +155,19 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             aside = _sentences(begins, commands, _proposal(asked.config))
             expected = await _estimate(service, request)
             tried = await _tried(asked.config, service.access.environ, run_them=True)
-            return results.planned(
-                asked, reach, expected, service.access.environ, keys_of_client(context), aside, tried
-            )
+            facts = results.StartFacts(asked, reach, expected, aside, tried)
+            return results.planned(facts, service.access.environ, keys_of_client(context))
         noticed = await look_before(asked)
         view, reused = await service.start(request)
         note = view.note
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
-            view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
+            view = await wait_with_progress(context, service, WaitRequest(view.row.run_id, wait_seconds))
         woken = _note_wait(server, context, view)
         expected = await _estimate(service, request)
         aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.access.environ, run_them=False)
-        return results.started(
-            view, asked, reach, expected, reused=reused, note=note, aside=aside, checks=tried, woken=woken
-        )
+        facts = results.StartFacts(asked, reach, expected, aside, tried)
+        return results.started(view, facts, reused=reused, note=note, woken=woken)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -182,7 +182,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     ) -> results.Waited:
         """Wait until the run ends and return its result. If it hasn't ended by the timeout, call again."""
         before = (await service.watcher.get_run(run_id)).snapshot.seq if cursor is None else cursor
-        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
+        wait = WaitRequest(run_id, timeout_seconds, until, cursor)
+        view = await wait_with_progress(context, service, wait, repeatable=True)
         return results.waited(view, before, woken=_note_wait(server, context, view))
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
@@ -223,7 +224,7 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
                 "`value` as max_usd. resume: continue an interrupted run."
             ),
         ],
-        message: Annotated[str, Field(description="For steer and answer.", max_length=MAX_MESSAGE_CHARACTERS)] = "",
+        message: Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
         """Cancel, finish, steer, answer or resume a run; or raise its budget."""
@@ -242,9 +243,8 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
         undo: bool = False,
     ) -> results.Applied:
         """Merge the team's changes into the user's files, all or nothing, or undo the merge. Needs permission write."""
-        application = await service.applier.apply(
-            run_id, dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo
-        )
+        request = ApplyRequest(dry_run=dry_run, agent=agent or None, paths=paths or (), undo=undo)
+        application = await service.applier.apply(run_id, request)
         return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
 
@@ -261,7 +261,7 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         """Find earlier runs, newest first."""
         most = limit or LISTED
         views = await service.watcher.list_runs(
-            state=state, session_id=session_id, since=since, before=cursor or None, kind=kind, limit=most
+            RunFilter(state, session_id, since, kind), before=cursor or None, limit=most
         )
         digests = await service.outcomes.read_digests(views)
         unapplied = await service.applier.find_unapplied(views)

@@ -7,6 +7,7 @@ here, so any server process can take that; it asks for the log with every reques
 """
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import anyio
@@ -157,36 +158,40 @@ def _wanted(ctx: ServerRequestContext[Any, Any]) -> int | None:
     return _LEVELS.index(level) if level in _LEVELS else None
 
 
+@dataclass(frozen=True, slots=True)
+class WaitRequest:
+    """A run and the change in it to wait for, as `RunWatcher.wait` has them."""
+
+    run_id: str
+    seconds: float
+    until: Until = "terminal"
+    cursor: int | None = None
+
+
 async def wait_with_progress(
-    context: Context[Any, Any],
-    service: RunService,
-    run_id: str,
-    until: Until,
-    seconds: float,
-    cursor: int | None,
-    *,
-    repeatable: bool = False,
+    context: Context[Any, Any], service: RunService, wait: WaitRequest, *, repeatable: bool = False
 ) -> RunView:
     """Like `RunWatcher.wait`, reporting progress at least every ten seconds to a client that wants it; for another one
     nothing is done until there is news. What the run needs to know is asked on the way; waiting goes on with the answer
-    for what is left of `seconds`.
+    for what is left of the seconds.
 
     `repeatable`: the call does no harm when it is made again, so its result may be a question: raises `ClientAsked`.
     """
+    run_id = wait.run_id
     declined = await heed_answers(context, service, run_id) if repeatable else set[str]()
-    until_then = anyio.current_time() + seconds
+    until_then = anyio.current_time() + wait.seconds
     question: ClientAsked | None = None
     ended: RunView | None = None
     async with anyio.create_task_group() as tasks:
         if "progress_token" in (context.request_context.meta or {}):
             tasks.start_soon(_report, context, service, run_id)
         logged = anyio.Event()
-        tasks.start_soon(_log, context, service, run_id, cursor, logged)
-        view = await service.watcher.wait(run_id, until=until, seconds=seconds, cursor=cursor)
+        tasks.start_soon(_log, context, service, run_id, wait.cursor, logged)
+        view = await service.watcher.wait(run_id, until=wait.until, seconds=wait.seconds, cursor=wait.cursor)
         try:
             while view.state == "input_required" and await ask(context, service, view, declined, repeatable=repeatable):
                 left = max(0.0, until_then - anyio.current_time())
-                view = await service.watcher.wait(run_id, until=until, seconds=left, cursor=cursor)
+                view = await service.watcher.wait(run_id, until=wait.until, seconds=left, cursor=wait.cursor)
         except ClientAsked as asked:
             question = asked
         ended = view if view.ended else None

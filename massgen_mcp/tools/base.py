@@ -208,4 +208,4 @@ def _problem(kind: str, field: str, message: str, known: list[str]) -> str:
     field = field[:60]
     if near := nearest(field, known, cutoff=0.5):
         return f"unknown {field!a}, did you mean '{near}'?"
-    return f"unknown {field!a}, there is {', '.join(known)}"
+    return f"unknown {field!a}, there is {', '.join(known) or 'no argument'}"

@@ -19,7 +19,7 @@ from massgen_mcp.views.checks import checks
 from massgen_mcp.views.names import replace_names
 from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.sentences import Sentence, counted, sentence_of
+from massgen_mcp.views.sentences import Sentence, count_votes, sentence_of
 from massgen_mcp.views.spent import spent_json, spent_text
 
 
@@ -140,7 +140,7 @@ def _draw_table(run: RunState, records: Iterable[LogRecord], width: int, named: 
             lines += _row(f"{seconds:.2f}", agent, _details(said), width)
     lines.append("-" * width)
     if run.winner:
-        lines += textwrap.wrap(named(f"Votes: {counted(run.winner)}"), width)
+        lines += textwrap.wrap(named(f"Votes: {count_votes(run.winner)}"), width)
     lines.append(f"Spent: {spent_text(run.spent)}")
     if run.nested_ends:
         lines.append(f"Of that, in nested runs: {spent_text(run.budget.spending.nested)}")

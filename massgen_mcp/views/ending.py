@@ -87,7 +87,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     ]
     for title, rows in (("Votes", votes), ("Tests", tests)):
         lines += [(Span(title, "title"),), *rows, ()] if rows else []
-    for agent, reason, message in run.degraded:
+    for agent, reason, message in _list_untold_losses(run):
         lines += _row("!", f"{describe_loss(name_of(run, agent), reason)}: {preview(message, _MESSAGE)}", width)
     for loss in (*list_replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
@@ -105,6 +105,14 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     if kept.listed:
         lines += _row("Next", _next_step(run), width)
     return lines
+
+
+def _list_untold_losses(run: RunState) -> list[tuple[str, str, str]]:
+    """List lost agents, except those whose reason stands in the outcome of a failed run."""
+    told = ""
+    if isinstance(run.end, RunFailed):
+        told = run.end.message
+    return [loss for loss in run.degraded if loss[2] not in told]
 
 
 def list_replacement_notes(run: RunState) -> list[str]:

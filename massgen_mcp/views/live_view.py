@@ -64,22 +64,30 @@ def in_rows(text: str, width: int) -> list[Line]:
     return [line(part) for written in text.splitlines() for part in wrap(written, width)]
 
 
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The window of a terminal, as a frame is drawn for it."""
+
+    width: int
+    height: int
+    rendering: Rendering = in_rows
+    """Draws the words of an agent that is followed."""
+
+
 def live_view(
     run: RunState,
     doing: Activities,
+    screen: Screen,
     *,
-    width: int,
-    height: int,
     now: float,
     controls: Controls | None = None,
-    rendering: Rendering = in_rows,
     usual_time: str = "",
 ) -> list[Line]:
-    """The frame, at most `width` columns and `height` - 1 lines, so that it never outgrows the window.
+    """Return the frame, one line less than the screen has, so that it never outgrows it.
 
-    `now` is in seconds since the epoch; `rendering` draws the words of an agent that is followed; `usual_time`: what
-    runs of the team usually take, where that is known.
+    `now` is in seconds since the epoch; `usual_time`: what runs of the team usually take, where that is known.
     """
+    width, height = screen.width, screen.height
     controls = controls or Controls()
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return [clip_line((*_phase(run), Span(f" · {' · '.join(_figures(run, now))}", "dim")), max(1, width - 1))]
@@ -90,7 +98,7 @@ def live_view(
     if len(rows) > room:
         rows = [*rows[: room - 1], line(Span(f"… and {len(rows) - room + 1} more agents", "dim"))]
     table = [_head(run, inner), *rows] if rows else []
-    body = [*head, *table, *_growing_text(run, doing, controls, inner, room - len(rows), rendering)]
+    body = [*head, *table, *_growing_text(run, doing, controls, inner, room - len(rows), screen.rendering)]
     return box(_title(run, now, width - 6, usual_time), body, _foot(run, controls, width - 6), width)
 
 

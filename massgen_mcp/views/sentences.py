@@ -70,6 +70,7 @@ from massgen_mcp.events.run import (
     TimeReturned,
 )
 from massgen_mcp.name_lists import join_names
+from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.spent import dollars
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -111,7 +112,9 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
             return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")
         case BaseTaken():
-            names = ", ".join(f"{one.name} ({one.files:,} files)" for one in event.directories) or "no directory"
+            names = (
+                ", ".join(f"{one.name} ({counted(one.files, 'file')})" for one in event.directories) or "no directory"
+            )
             notes = [f"{one.name}: {note}" for one in event.directories for note in one.notes]
             listing = "; ".join([*notes, *event.refused])
             level = "WARNING" if event.refused else "INFO"
@@ -282,7 +285,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case WinnerChosen():
             early = ", decided early" if event.early else ""
             early += "" if event.challenge is None else f", challenge: {_spaced(event.challenge)}"
-            text = f"wins with {event.label} ({_spaced(event.outcome)}{early}); votes: {counted(event)}"
+            text = f"wins with {event.label} ({_spaced(event.outcome)}{early}); votes: {count_votes(event)}"
             return Sentence(text, record="final_agent_selected", live="headline", mark="★")
         case PresentationStarted():
             return Sentence("writes the final answer", record="final_round_start", live="plain")
@@ -432,7 +435,7 @@ def _format_price(cost: Cost) -> str:
     return f"{dollars(cost.usd)}, {sources.get(cost.source or '', f'price from {cost.source}')}"
 
 
-def counted(event: WinnerChosen) -> str:
+def count_votes(event: WinnerChosen) -> str:
     """The votes by label, and what decided beyond them."""
     return "; ".join([_counts(event.votes), *decided_beyond_votes(event)])
 

@@ -43,7 +43,7 @@ from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
-from massgen_mcp.runs.engine import RunRow
+from massgen_mcp.runs.engine import RunFilter, RunRow
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.arguments import MAX_ANSWERS, context_path
@@ -314,10 +314,8 @@ def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor, 
     async def runs(request: Request) -> Response:
         wanted = RunListFilter.model_validate(dict(request.query_params))
         views = await service.watcher.list_runs(
-            state=wanted.state,
-            since=wanted.since,
+            RunFilter(wanted.state, since=wanted.since, kind=wanted.kind),
             before=wanted.cursor,
-            kind=wanted.kind,
             limit=wanted.limit,
             keep=wanted.fits,
         )

@@ -18,7 +18,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.http.connections import LimitedConfig, Strangers
-from massgen_mcp.server.http.gate import Gate
+from massgen_mcp.server.http.gate import Admission, Gate
 from massgen_mcp.server.http.serving import LOOPBACK, HttpServer, HttpSettings, bound, names
 from massgen_mcp.server.http.tokens import Tokens
 from massgen_mcp.threads import in_thread
@@ -55,15 +55,9 @@ async def serve_web(
 
 def web_gate(app: ASGIApp, token: str, hosts: Sequence[str], strangers: Strangers) -> Gate:
     """The pages for everybody who names one of these hosts, and `app` below them for who shows the token."""
-    return Gate(
-        app,
-        tokens=Tokens(token.encode(), None, f"http://{hosts[0]}{API}"),
-        hosts=hosts,
-        origins=[f"http://{host}" for host in hosts],
-        strangers=strangers,
-        guards=is_asked,
-        public=pages(),
-    )
+    tokens = Tokens(token.encode(), None, f"http://{hosts[0]}{API}")
+    admission = Admission(tokens, hosts, [f"http://{host}" for host in hosts], strangers)
+    return Gate(app, admission, guards=is_asked, public=pages())
 
 
 @in_thread

@@ -28,22 +28,13 @@ class SnapshotLimits:
     entries: int = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SnapshotReport:
     """What was copied. `notes` says what was left out and why, the first hundred of `left_out` things.
 
     `complete` is False when a limit was met; links and special files left out do not count against it.
     """
 
-    files: int
-    total_bytes: int
-    left_out: int
-    complete: bool
-    notes: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Tally:
     files: int = 0
     total_bytes: int = 0
     left_out: int = 0
@@ -128,7 +119,7 @@ def _leaving_out(names: Collection[str]) -> Choose:
 def _copy(source: Root, into: int, limits: SnapshotLimits, without: Collection[str]) -> SnapshotReport:
     """Copy below the directory descriptor `into`: from there every path that could be listed is short enough."""
     found = source.walk(".", limits.entries, _leaving_out(without))
-    tally = _Tally()
+    tally = SnapshotReport()
     directories: list[str] = []
     for entry in found.entries:
         match entry.kind:
@@ -150,10 +141,10 @@ def _copy(source: Root, into: int, limits: SnapshotLimits, without: Collection[s
         tally.notes.append(f"more than {limits.entries} entries, the rest was left out")
     for directory in reversed(directories):
         os.chmod(directory, _DIRECTORY_MODE, dir_fd=into)
-    return SnapshotReport(tally.files, tally.total_bytes, tally.left_out, tally.complete, tuple(tally.notes))
+    return tally
 
 
-def _copy_file(source: Root, entry: Entry, into: int, tally: _Tally, limits: SnapshotLimits) -> None:
+def _copy_file(source: Root, entry: Entry, into: int, tally: SnapshotReport, limits: SnapshotLimits) -> None:
     room = limits.total_bytes - tally.total_bytes
     try:
         file = source.open_file(entry.path)
@@ -161,7 +152,9 @@ def _copy_file(source: Root, entry: Entry, into: int, tally: _Tally, limits: Sna
         tally.leave_out(str(refused))
         return
     with file:
-        size = _copy_content(file.fileno(), into, entry.path, room) if entry.size <= room else None
+        size = None
+        if entry.size <= room:
+            size = _copy_content(file.fileno(), into, entry.path, room)
     if size is None:
         tally.complete = False
         tally.leave_out(f"{shown(entry.path)}: does not fit into {limits.total_bytes} bytes")

@@ -55,8 +55,8 @@ async def test_without_a_yes_no_login_is_used_and_the_reply_names_the_setting(in
 async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_it_is(installed: TempHome) -> None:
     async with installed.with_variables(**YES).client() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
-    whose = "the installed agent CLIs, with your own logins: codex, from 3 views"
-    assert planned["source"] == f"default team from {whose}"
+    whose = "the installed agent CLIs, with your own logins: codex, from 3 perspectives"
+    assert planned["source"] == f"default team, paid by your subscriptions: {whose}"
     assert planned["missing_keys"] == []
     assert "with your own login, so your subscription pays" in json.dumps(planned)
 
@@ -94,4 +94,4 @@ def test_a_cli_without_what_makes_it_speak_the_protocol_is_named_with_what_it_ne
     package = Path(installed.environ["PATH"].partition(":")[0])
     (package / "codex-acp").rename(package / "codex")
     told = run_command(installed.with_variables(**YES), SERVER_MODULE, "doctor").stdout
-    assert "to join a team, it needs `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())
+    assert "to use it in a team, run `npm install -g @agentclientprotocol/codex-acp`" in " ".join(told.split())

@@ -324,7 +324,7 @@ def with_agent(**settings: Any) -> dict[str, Any]:
     [
         (
             with_agent(code_execution_config=DOCKER),
-            f"{AGENT}.code_execution_config.executor.type: code runs in the sandbox of the team's commands",
+            f"{AGENT}.code_execution_config.executor.type: code runs in the same sandbox as the team's commands",
         ),
         (
             with_agent(code_execution_config={"use_docker": True}),

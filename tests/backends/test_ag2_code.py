@@ -347,7 +347,7 @@ def test_every_model_of_a_group_has_its_own_host_key_and_price(tmp_path: Path) -
         ({"pattern": {"type": "round_robin", "initial_agent": "Coder"}}, "pattern.type: expected 'auto'"),
         ({"user_agent": {"name": "Boss"}}, "group_config: user_agent has the name User"),
         ({"max_round": 3}, "max_round: unknown key; did you mean 'max_rounds'?"),
-        ({"user_agent": {"code_execution_config": {"use_docker": True}}}, "use_docker: code runs in the sandbox"),
+        ({"user_agent": {"code_execution_config": {"use_docker": True}}}, "use_docker: code runs in the same sandbox"),
     ],
 )
 def test_a_group_that_cannot_talk_is_refused_by_place(wrong: dict[str, Any], told: str) -> None:

@@ -152,7 +152,7 @@ async def test_an_unknown_model_gets_the_nearest_of_what_the_server_has() -> Non
         with pytest.raises(BackendError) as caught:
             await parts_of(backend("ollama", {}, model="mistral-neno", base_url=server.url), ask("?"))
     assert caught.value.reason == "model_not_found"
-    assert "did you mean 'mistral-nemo:latest'? it has qwen3:8b, mistral-nemo:latest" in str(caught.value)
+    assert "did you mean 'mistral-nemo:latest'? the server has qwen3:8b, mistral-nemo:latest" in str(caught.value)
     assert "bge" not in str(caught.value)
 
 
@@ -235,4 +235,4 @@ async def test_a_run_with_an_unknown_model_fails_with_what_the_server_has(home: 
         ended = await run_team(home.work / "run", config_from_data(data, "t", environ={}))
     end = ended.snapshot.end
     assert isinstance(end, RunFailed)
-    assert (end.reason, "it has qwen3:8b" in end.message) == ("model_not_found", True)
+    assert (end.reason, "the server has qwen3:8b" in end.message) == ("model_not_found", True)

@@ -128,6 +128,8 @@ TOKENS = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         ("cost", {"cost": 0.0123}, 0.0123),
         ("cost", {"cost": 0}, 0.0),  # free models exist
         ("cost", {"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}}, 0.021),
+        ("cost", {"cost": 0.001, "is_byok": True}, None),
+        ("cost", {"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, None),
         ("cost", {"cost": 0.02, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, 0.02),
         ("cost_in_usd_ticks", {"cost_in_usd_ticks": 37756000}, 0.0037756),
         ("cost", {}, None),

@@ -74,7 +74,7 @@ async def test_a_parent_applies_a_result_after_a_look_at_it_and_a_person_takes_i
         applied = check_reply(await client.call_tool("apply_result", {"run_id": run_id, "dry_run": False}))
         again = await call(client, "apply_result", run_id=run_id, dry_run=False)
         then = (await call(client, "get_result", run_id=run_id))["next_step"]
-    assert re.search(r"Applied at [\d-]+ [\d:]+; apply_result with undo=true undoes that\.", then)
+    assert re.search(r"Applied at [\d-]+ [\d:]+; apply_result with undo=true reverts the changes\.", then)
     report = home.run_directory(run_id) / "report.html"
     assert data_of(report)["applied_at"] is not None
     files = [

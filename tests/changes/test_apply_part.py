@@ -201,7 +201,7 @@ def test_a_new_file_that_runs_by_itself_is_left_out_unless_it_is_named(
 ) -> None:
     made = patch(private, {}, {path: (REGULAR, b"x"), "plain": (REGULAR, b"y")})
     assert list(left_out(private, made)) == [path]
-    assert f"runs by itself ({tool})" in left_out(private, made)[path]
+    assert f"{tool} may run it unasked" in left_out(private, made)[path]
     assert path in left_out(private, made, "project"), "a directory around it is no name of it"
     assert choose(private, made, [f"project/{path}", "project/plain"]).theirs == made.theirs
 
@@ -298,7 +298,7 @@ async def test_at_the_end_of_a_run_what_runs_by_itself_is_left_out(
     repository.commit(code=CODE)
     config = config_of(home, repository, write("project/.github/workflows/ci.yml", "on: push\n"))
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
-    assert "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: it runs by itself" in done.stdout
+    assert "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: GitHub Actions may run it" in done.stdout
     applied = (await massgen.run("q", config=config))["applied"]
     assert [one["path"] for one in applied["left_out"]] == ["project/.github/workflows/ci.yml"]
     assert not (repository.path / ".github").exists()

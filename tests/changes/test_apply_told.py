@@ -103,7 +103,7 @@ async def test_what_cannot_be_settled_is_told_and_keeps_nobody_from_applying_els
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
         assert applied["status"] == "applied"
         assert (
-            "massgen couldn't finish or undo an earlier apply: the files are changed, but massgen couldn't"
+            "massgen couldn't finish or undo an earlier apply: the files were changed, but massgen couldn't"
             in applied["note"]
         )
         assert "File name too long" in applied["note"]
@@ -125,9 +125,7 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
 
     team = home.config("team", agent("solo", {"answer": "done"}))
     both = home.config("both", agent("solo"), orchestrator={"context_paths": given(inner, repository.path)})
-    within = (
-        f"{inner} lies in {repository.path}, and both are given with permission write; give {repository.path} alone"
-    )
+    within = f"{inner} lies in {repository.path}, but both have permission: write; list only {repository.path}"
     async with home.client() as client:
         for paths, told in (
             ((repository.path, inner), within),

@@ -177,7 +177,7 @@ def test_what_lies_too_deep_is_told_and_costs_nothing_else(tmp_path: Path, repos
 
     assert [change.path for change in outcome.files] == [b"project/b"]
     (note,) = outcome.notes
-    assert note.startswith("left out of project as not readable: longlong")
+    assert note.startswith("left out of project (not readable): longlong")
     assert ", d/d/d/" in note
 
 
@@ -350,7 +350,7 @@ def test_pipes_in_the_place_of_files_that_git_reads_keep_nobody_waiting(tmp_path
         (b"project/a.log", "added"),
         (b"project/sub/a.log", "added"),
     ]
-    assert outcome.notes == ("left out of project as nested repositories: nested",)
+    assert outcome.notes == ("left out of project (nested repositories): nested",)
 
 
 @pytest.mark.parametrize("command", [["sleep", "60"], ["false"], ["/dev/null/cp"]])

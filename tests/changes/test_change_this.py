@@ -61,7 +61,7 @@ async def test_the_next_turn_changes_an_unapplied_patch_and_its_own_patch_holds_
         first = await begun(client, home, repository)
         before = repository.fingerprint()
         started = await call(client, "start_run", **turn(repository, solo(home, EDIT), changes_of="winner"))
-        assert f"It starts from what bo changed in {first} (1 file)" in started["next_step"]
+        assert f"The run starts from what bo changed in {first} (1 file)" in started["next_step"]
         second = started["run_id"]
         (taken,) = (one for one in events_of(home.run_directory(second)) if one["type"] == "base_taken")
         assert taken["begins_with"] == {"run_id": first, "agent": "bo", "files": 1}
@@ -126,7 +126,7 @@ async def test_a_turn_whose_directory_changed_while_it_waited_fails_by_name(
         await call(client, "wait_run", run_id=second)
     end = events_of(home.run_directory(second))[-1]
     assert (end["type"], end["reason"]) == ("run_failed", "config_invalid")
-    assert end["message"] == "your files conflict with the changes that this run should start from: project/code"
+    assert end["message"] == "your files conflict with the earlier changes that this run builds on: project/code"
 
 
 async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(
@@ -136,7 +136,7 @@ async def test_a_dry_run_says_what_a_turn_would_begin_with_or_why_it_cannot(
         first = await begun(client, home, repository)
         given = turn(repository, solo(home), changes_of=f"{first}/ada", dry_run=True)
         planned = await call(client, "start_run", **given)
-        assert f"It starts from what ada changed in {first} (2 files)" in planned["note"]
+        assert f"The run starts from what ada changed in {first} (2 files)" in planned["note"]
         for wanted, told in (
             ("eve", "`agent` must be one of"),
             ("run-x/ada", "no finished turn of this session has changed your files"),
@@ -161,7 +161,7 @@ async def test_what_cannot_be_gone_on_with_is_refused_before_the_run(
                 "no finished turn of this session has changed your files",
             ),
             ({"changes_of": "eve"}, "`agent` must be one of: ada, bo"),
-            ({"changes_of": "winner", "context_paths": other}, f"the changes are in {repository.path}"),
+            ({"changes_of": "winner", "context_paths": other}, f"context_paths lacks {repository.path}, which"),
         ):
             _, message = await expect_error(client, "start_run", **turn(repository, config, **wanted))
             assert told in message, message
@@ -254,7 +254,7 @@ def test_the_command_line_goes_on_with_a_patch_that_was_not_applied(home: TempHo
     )
     asked = ("--config", config, "--session-id", session, "--automation", "Go on")
     done = run_command(home, COMMAND_MODULE, *asked, "--changes-of", "winner")
-    assert "NOTE: It starts from what bo changed in" in done.stdout
+    assert "NOTE: The run starts from what bo changed in" in done.stdout
     assert "APPLIED: 1 file" in done.stdout
     assert (repository.path / "code").read_text() == BOTH
     refused = run_command(home, COMMAND_MODULE, "--config", config, "--changes-of", "winner", "Go on")

@@ -105,7 +105,7 @@ async def test_where_nobody_answered_the_result_is_what_was_left_unfinished(
         assert [(one["of"], one["agent"], one["result"]) for one in result["checks"][:1]] == [
             ("unfinished", "ada", "passed")
         ]
-        assert result["next_step"].startswith("No agent answered; this is unfinished.")
+        assert result["next_step"].startswith("No agent answered; this is unfinished work.")
         diff = await call(client, "get_result", run_id=run_id, view="diff")
         assert "+half done" in diff["answer"]
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)

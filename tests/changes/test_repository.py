@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.changes.files import TooLarge, TreeLimits
+from massgen_mcp.changes.files import TooLarge, TreeLimits, TreeRules
 from massgen_mcp.changes.repository import PrivateRepository
 
 
@@ -97,11 +97,11 @@ def test_what_git_ignores_is_in_no_tree_unless_it_is_tracked(private: PrivateRep
     (place / "build").mkdir()
     (place / "build" / "out").write_text("built")
 
-    taken = private.write_tree(place, tracked=[b"kept.log"], ignore=b"build/\n/local\n")
+    taken = private.write_tree(place, tracked=[b"kept.log"], rules=TreeRules(b"build/\n/local\n"))
 
     assert sorted(private.files(taken.tree)) == [b".gitignore", b"kept.log", b"notes"]
     assert taken.ignored == (b"build",)
-    later = private.write_tree(place, like=[taken.tree], ignore=b"build/\n/local\n")
+    later = private.write_tree(place, like=[taken.tree], rules=TreeRules(b"build/\n/local\n"))
     assert later.tree == taken.tree
 
 
@@ -137,11 +137,11 @@ def test_a_directory_that_is_too_large_is_refused_and_says_what_is_allowed(
 ) -> None:
     put(place, a="1", b="2", c="3")
     with pytest.raises(TooLarge, match="more than 2 files"):
-        private.write_tree(place, limits=TreeLimits(files=2))
+        private.write_tree(place, rules=TreeRules(limits=TreeLimits(files=2)))
     for name in ("d", "e", "f", "g"):
         (place / name).mkdir()
     with pytest.raises(TooLarge, match="more than 3 directories"):
-        private.write_tree(place, limits=TreeLimits(files=3))
+        private.write_tree(place, rules=TreeRules(limits=TreeLimits(files=3)))
 
 
 def test_two_sides_are_merged_and_a_conflict_names_its_file(private: PrivateRepository, place: Path) -> None:

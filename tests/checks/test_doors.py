@@ -81,7 +81,7 @@ async def test_without_a_sandbox_checks_are_refused_by_name_before_anything_begi
             client, "start_run", question="Q", config=config, context_paths=[str(project)], checks=[GOOD]
         )
         assert code == "sandbox_denied"
-        assert told.startswith(f"the checks `{GOOD}` only run in a sandbox: no sandbox works here (sandbox-exec: ")
+        assert told.startswith(f"the checks `{GOOD}` run only in a sandbox: no sandbox works here (sandbox-exec: ")
         code, told = await expect_error(client, "start_run", question="Q", config=config, checks=[GOOD])
         assert code == "invalid_arguments"
         assert told.startswith("checks test changes to your directories; ")

@@ -19,7 +19,7 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.host.execute import RunContext, execute_run
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.checks import check_notes
-from massgen_mcp.views.live_view import live_view
+from massgen_mcp.views.live_view import Screen, live_view
 from massgen_mcp.views.styled import text_of
 from tests.checks.project import GOOD, TOLD, delete, environ, evidence, play, project, results, write
 from tests.needs import needs
@@ -197,7 +197,7 @@ async def test_informative_checks_leave_the_choice_to_the_voters_and_the_end_say
     run, frames = RunState(), list[str]()
     for record in ended.records:
         run.apply(record)
-        frames.append("\n".join(map(text_of, live_view(run, Activities(), width=100, height=20, now=record.time))))
+        frames.append("\n".join(map(text_of, live_view(run, Activities(), Screen(100, 20), now=record.time))))
     assert any("Checks fail ✗" in frame for frame in frames)
 
 

@@ -33,7 +33,7 @@ OUTPUTS = [
     (2, "error: No interpreter found for Python 3.10 in managed installations", "no_toolchain", "`commands.readable`"),
     (1, "Error: EROFS: read-only file system, mkdir '/w/node_modules/.vite-temp'", "read_only", "add node_modules to"),
     (1, "ENOENT: no such file or directory, mkdir 'node_modules/.vite-temp'", "read_only", "`copy_ignored`"),
-    (1, "touch: cannot touch 'gen/x': Read-only file system", "read_only", "the directory that it writes to"),
+    (1, "touch: cannot touch 'gen/x': Read-only file system", "read_only", "add its output directory to"),
     (1, "PermissionError: [Errno 13] Permission denied: '/opt/tool/cache'", "not_permitted", "`commands.readable`"),
     (1, "unshare: unshare failed: Operation not permitted", "not_permitted", "`commands.sandbox`"),
 ]

@@ -39,7 +39,7 @@ def test_it_is_ignored_with_a_warning_whatever_decides(home: TempHome, decide: s
     ("name", "label", "told"),
     [
         ("mended", "agent1.2", ""),
-        ("refuted", "agent1.1", "It fails a test that an agent from another vendor wrote"),
+        ("refuted", "agent1.1", "The answer fails a test that an agent from another vendor wrote"),
     ],
 )
 def test_the_record_of_a_challenged_winner_is_read_as_before(name: str, label: str, told: str) -> None:

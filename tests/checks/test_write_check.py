@@ -87,7 +87,7 @@ async def test_readers_are_told_of_the_failing_test_and_who_passes_it(
     (test,) = views.written_tests(ended.snapshot)
     passed = {"by": "agent_b", "passed": ["agent2.1"], "failed": ["agent1.1"]}
     assert test == {"title": "the double of 3", "script": "sh double.sh 3", "expected": "6", **passed}
-    says = "agent2's 1st answer passes the failing test that agent2 wrote and two others confirmed"
+    says = "agent2's 1st answer passes the test that failed before, which agent2 wrote and two others confirmed"
     assert views.standing_in_tests(ended.snapshot) == says
     assert (says, False) in views.tests_notes(ended.snapshot)
 
@@ -140,7 +140,7 @@ async def test_where_no_answer_passes_it_the_team_votes_on_all(
     ended = await played(tmp_path, doubling, environ, [SIX], [TEST], [SIX], codes=codes)
     assert opened(ended)[-1] == ("vote", "none_passes")
     assert winner(ended) == ("squares", "majority")
-    assert views.standing_in_tests(ended.snapshot).startswith("agent3's 1st answer fails the failing test")
+    assert views.standing_in_tests(ended.snapshot).startswith("agent3's 1st answer fails the test that failed before")
 
 
 async def test_what_the_test_reads_of_protected_files_is_as_it_was(

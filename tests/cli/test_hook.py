@@ -243,7 +243,7 @@ async def test_replies_promise_to_wake_once_the_hook_has_run_in_this_session(hom
     session, config = Session(home), home.config("stuck", STUCK)
     async with home.client(called="codex-mcp-client") as client:
         first = await call(client, "start_run", question="q", config=config)
-        assert "before you end your turn, call wait_run" in first["next_step"], "the hook may not be trusted"
+        assert "before your turn ends, call wait_run" in first["next_step"], "the hook may not be trusted"
         session.saw("start_run", first)
         for tool, woken in (("get_status", "you will be woken"), ("wait_run", "Still running. Do other work or end")):
             more: dict[str, Any] = {"timeout_seconds": 0} if tool == "wait_run" else {}

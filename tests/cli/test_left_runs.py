@@ -88,7 +88,7 @@ def test_a_run_that_was_left_with_a_question_open_waits_for_its_answer(home: Tem
     closed(window)
     poll_until((home.work / ".massgen" / "left_runs").exists)
     with terminal(home, "--config", "@examples/scripted", size=(120, 40)) as another:
-        assert f'The run "{QUESTION}" is waiting for your answer: massgen watch run-' in another.wait_for("You: ")
+        assert f'The run "{QUESTION}" is waiting for your answer; follow it with: massgen' in another.wait_for("You: ")
     run_id = str(the_only_run(home)["run_id"])
     assert run_command(home, SERVER_MODULE, "answer", run_id, "Chad").returncode == 0
     ended_whole(home)

@@ -155,7 +155,7 @@ def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(hom
         window.type("v")
         window.wait_for("Votes so far", "✓ ada votes for its own 2nd answer: It is sure.")
         window.type("c1")
-        window.wait_for("Compare ada with: type the number of")
+        window.wait_for("Compare ada with whose answer?")
         window.type("1")
         window.wait_for("Difference: ada's 1st answer → ada's 2nd answer", "-Forty-one.", "+Forty-two.", "1-2 follow")
         window.type("fx")

@@ -39,7 +39,7 @@ async def test_a_question_without_team_and_keys_is_asked_of_the_models_that_are_
         ended = await command(here, COMMAND_MODULE, "--automation", "What is the capital of France?")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     (team,) = [line for line in ended.stdout.splitlines() if line.startswith("TEAM: ")]
-    assert team.startswith("TEAM: default team: ollama at 127.0.0.1:")
+    assert team.startswith("TEAM: default team, free on your own model server: ollama at 127.0.0.1:")
     assert "(qwen3:4b from 3 perspectives)" in team
     assert "ANSWER_PREVIEW: Paris." in ended.stdout
     assert re.search(r"free for \d+ calls", ended.stdout), ended.stdout
@@ -69,8 +69,8 @@ async def test_the_doctor_tells_what_the_servers_have_and_which_team_that_makes(
     assert "has qwen3:4b (4B), llama3.2:1b (1.2B)" in told
     assert "warn  model server: vllm is set to 127.0.0.1:" in told
     (team,) = [line for line in told.splitlines() if line.startswith("ok    default team: ")]
-    assert team.endswith(
-        ": " + ", ".join(f"{name} (ollama/qwen3:4b)" for name in ("qwen3-4b", "qwen3-4b-2", "qwen3-4b-3"))
+    assert team == "ok    default team: free on your own model server: " + (
+        ", ".join(f"{name} (ollama/qwen3:4b)" for name in ("qwen3-4b", "qwen3-4b-2", "qwen3-4b-3"))
     )
 
 

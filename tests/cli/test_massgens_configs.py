@@ -39,7 +39,7 @@ def test_what_we_have_not_is_refused_in_groups_with_the_way_out(home: TempHome) 
     assert len(lines) == 2, lines
     assert "agents[0].backend.auto_discover_custom_tools: massgen doesn't search for code or run hooks" in lines[0]
     assert lines[0].endswith("(also agents[1].backend.auto_discover_custom_tools)")
-    assert "agents[0].backend.enable_image_generation: agents only read and write text" in lines[1]
+    assert "agents[0].backend.enable_image_generation: agents read and write only text" in lines[1]
 
 
 def test_a_run_tells_what_of_its_config_was_ignored_within_twenty_lines(home: TempHome) -> None:

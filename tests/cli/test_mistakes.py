@@ -60,7 +60,7 @@ MISTAKES = {
         "massgen --model scripted/x --num-agents 99 q", 1, "a team needs 1 to 10 agents, not 99"
     ),
     "dollars with their sign": Mistake("massgen --max-usd '$5' q", 1, "such as 2.50"),
-    "no config": Mistake("massgen --validate", 1, "no config found at, .*; create one with `massgen init`"),
+    "no config": Mistake("massgen --validate", 1, "no config found at .*; create one with `massgen init`"),
     "no interrupted run": Mistake(
         "massgen --resume", 1, "no interrupted run; `massgen runs --state interrupted` lists"
     ),
@@ -101,14 +101,14 @@ MISTAKES = {
     "review our plan": Mistake(
         "massgen review our plan for the move",
         2,
-        "to ask it as a question: massgen -- 'review our plan for the move'; for the verb: massgen help review",
+        "to ask this as a question: massgen -- 'review our plan for the move'",
     ),
     "watch the paint": Mistake("massgen watch the paint dry", 64, "massgen -- 'watch the paint dry'"),
     "start a company": Mistake("massgen start a new company", 1, "massgen start 'a new company'"),
     "mark my words": Mistake("massgen mark my words", 64, "there are: right, wrong.*massgen -- 'mark my words'"),
     "help me": Mistake("massgen help me", 64, "massgen -- 'help me'"),
     "runs all": Mistake("massgen runs all", 64, "unexpected arguments: all.*massgen help runs"),
-    "a question for massgen-mcp": Mistake("massgen-mcp hello there", 64, "massgen 'hello there' asks a team"),
+    "a question for massgen-mcp": Mistake("massgen-mcp hello there", 64, "to ask a team: massgen 'hello there'"),
     # options of other names
     "--budget": Mistake("massgen --budget 1 q", 1, "did you mean '--max-usd'?"),
     "--context": Mistake("massgen --context . q", 1, "massgen start QUESTION"),
@@ -122,9 +122,9 @@ MISTAKES = {
     "a team twice": Mistake("massgen -c t.yaml -m gpt-5 q", 1, "--config already names the team"),
     "no value for -o": Mistake("massgen -o", 1, "--output needs FILE"),
     "no dollars": Mistake("massgen --max-usd 0 q", 1, "expected an amount in US dollars, such as 2.50"),
-    "no question for --quiet": Mistake("massgen -q", 1, "need a question; write it in quotation marks"),
+    "no question for --quiet": Mistake("massgen -q", 1, 'the question is missing: massgen "your question"'),
     "no session": Mistake("massgen --session nosuch q", 1, "`massgen runs --sessions` lists the sessions"),
-    "no question to start": Mistake("massgen start", 1, "write it in quotation marks"),
+    "no question to start": Mistake("massgen start", 1, 'the question is missing: massgen start "your question"'),
     # verbs
     "no run here": Mistake("massgen result", 3, "no run was started in .*`massgen runs` lists all runs"),
     "latest of none": Mistake("massgen status latest", 3, "no run was started in .*`massgen runs` lists all runs"),
@@ -145,7 +145,7 @@ MISTAKES = {
     "a client of another name": Mistake("massgen install cursr", 64, "did you mean 'cursor'?"),
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
     "a page of no verb": Mistake("massgen help reslt", 64, "did you mean 'result'?"),
-    "a port over stdio": Mistake("massgen serve --port 80", 64, "--port goes with --transport http"),
+    "a port over stdio": Mistake("massgen serve --port 80", 64, "--port needs --transport http"),
     "a store without a URL": Mistake(
         "massgen worker", 1, "it must be postgresql://USER@HOST/DATABASE (or pass --store)"
     ),
@@ -182,18 +182,22 @@ MISTAKES = {
     ),
     "agents by name": config("agents: {ada: {}}", f"agents: expected a list, such as [{ENTRY}]"),
     "names as agents": config("agents: [gpt-5]", f"agents[0]: expected a mapping, such as {ENTRY}"),
-    "model of the agent": config("agents: [{model: x}]", "agents[0].model: unknown key; write model under backend"),
-    "provider": config("agents: [{provider: x}]", "provider: unknown key; write type under backend"),
-    "typo beside its place": config("agents: [{temprature: 1}]", "write temperature under backend of an agent"),
+    "model of the agent": config(
+        "agents: [{model: x}]", "agents[0].model: unknown key; write model under an agent's backend"
+    ),
+    "provider": config("agents: [{provider: x}]", "provider: unknown key; write type under an agent's backend"),
+    "typo beside its place": config("agents: [{temprature: 1}]", "write temperature under an agent's backend"),
     "paths at the top": config(f"{TEAM}context_paths: []", "unknown key; write context_paths under orchestrator"),
     "timeout at the top": config(f"{TEAM}timeout: 9", "write orchestrator_timeout_seconds under timeout_settings"),
-    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry under agents"),
+    "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry of agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
-    "old keys": config(f"{TEAM}max_rounds: 3", "leave it out .* orchestrator.max_new_answers_per_agent limits"),
+    "old keys": config(
+        f"{TEAM}max_rounds: 3", "replace it with a list `agents`.* orchestrator.max_new_answers_per_agent limits"
+    ),
     "personas": config(
         f"{TEAM}enable_personas: true", "enable_personas: massgen has no model that .* invents personas"
     ),
-    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "use the quotation marks ' or \""),
+    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "to quote it, use ' or \""),
     "no http": config(
         "agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"
     ),

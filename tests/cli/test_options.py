@@ -149,7 +149,7 @@ LEFT_OVER = {
     "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        "unexpected arguments: all\nto ask it as a question: massgen -- 'runs all'; for the verb: massgen help runs",
+        "unexpected arguments: all; `massgen help runs` shows the right ones\nto ask this as a question: massgen -- ",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",
@@ -477,7 +477,10 @@ def test_a_config_of_notify_alone_is_valid_without_a_team(home: TempHome) -> Non
     own.write_text("notify: [notify-send, it ended]\n")
     person = home.with_variables(MASSGEN_CONFIG_HOME=str(own.parent))
     done = massgen(person, "--validate", str(own))
-    assert (done.returncode, done.stdout) == (0, f"OK: {own}: it has notify (notify-send 'it ended') and no team\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"OK: {own}: it sets notify (notify-send 'it ended') but defines no team\n",
+    )
     other = own.rename(home.work / "other.yaml")
     assert "only your own config" in massgen(person, "--validate", str(other)).stderr
 

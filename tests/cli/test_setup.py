@@ -132,9 +132,9 @@ def test_a_conversation_without_a_config_begins_with_what_is_here_or_sets_up_ano
     with at_terminal(keyed) as person:
         person.expect("You have no config yet, and you don't need one.\n")
         person.expect("Available models: openai/")
-        person.expect("1. Start now with the default team for your key: openai/")
+        person.expect("1. Start now with the default team, paid with your API key: openai/")
         person.answer("Which [1]: ", "")
-        person.expect("Team: default team for your key")
+        person.expect("Team: default team, paid with your API key")
         person.type("\x04")
         assert person.leave() == 0
     assert not project_config(keyed).exists()

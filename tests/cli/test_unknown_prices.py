@@ -157,7 +157,7 @@ async def test_a_gateway_with_an_unknown_name_is_asked_only_what_fits_at_the_hig
         agents = [{"id": name, "backend": ours} for name in "abc"]
         poor = await run(proxied, "--automation", "--config", home.config("poor", *agents, budget={"max_usd": 1}), "q")
         assert (poor.returncode, len(double.heads)) == (2, 0), poor.stdout
-        assert "counts its calls at $150 and $600 per million tokens in and out" in poor.stdout
+        assert "counts its calls at $150 and $600 per million input and output tokens" in poor.stdout
         assert "the highest known price of any listed model" in poor.stdout
         assert "Set `price` or `price_as` in its backend" in poor.stdout
         config = home.config("known", *agents, budget={"max_usd": 1, "max_tokens": 500_000})

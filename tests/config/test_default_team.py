@@ -35,7 +35,7 @@ async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
     both = await team_at(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
     assert [agent.backend.type for agent in both.config.agents] == ["openai", "claude", "openai"]
     models = "openai/gpt-6.2-sol, claude/claude-opus-5-5"
-    assert both.description == f"default team for your keys: {models}, 3 agents of 2 vendors"
+    assert both.description == f"default team, paid with your API keys: {models}, 3 agents of 2 vendors"
     four = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "GROQ_API_KEY")
     all_four = await team_at(**dict.fromkeys(four, "k"))
     assert [agent.backend.type for agent in all_four.config.agents] == ["openai", "claude", "gemini", "grok"]
@@ -44,7 +44,7 @@ async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
 async def test_one_key_alone_is_one_model_from_three_views() -> None:
     one = await team_at(ANTHROPIC_API_KEY="k", OPENAI_API_KEY="")
     assert agents(one) == ["claude/claude-opus-5-5"] * 3
-    assert one.description == "default team for your key: claude/claude-opus-5-5 from 3 perspectives"
+    assert one.description == "default team, paid with your API key: claude/claude-opus-5-5 from 3 perspectives"
     assert one.config.orchestrator.perspectives
 
 
@@ -116,3 +116,5 @@ async def test_without_keys_and_servers_the_ways_out_are_named() -> None:
     places = f"no model server responds at 127.0.0.1:{port} (vllm)"
     for told in (places, "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "config", "@examples/scripted"):
         assert told in str(caught.value)
+    with pytest.raises(MassgenError, match="no provider's key is set, no model server was found, and"):
+        await team_at()

@@ -137,7 +137,7 @@ def test_no_backend_is_made_with_a_key_for_a_foreign_host(data: dict[str, object
     """The last place before a model is asked, in a runner and after a resume as well."""
     environ = nobody | {"MY_KEY": "sk-mine", "GITHUB_TOKEN": "gh-mine"}
     with pytest.raises(
-        BackendError, match=r"massgen doesn't send these keys there: (MY_KEY|GITHUB_TOKEN) to "
+        BackendError, match=r"massgen doesn't send these keys to these hosts: (MY_KEY|GITHUB_TOKEN) to "
     ) as refused:
         make_backend(BACKEND.validate_python(data), environ)
     assert refused.value.reason == "auth"

@@ -74,7 +74,7 @@ timeout_setting: {}
         ["team.yaml:12", "timeout_setting"],
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
-        f"{AN_ID}; use the quotation marks ' or \"",
+        f"{AN_ID}; to quote it, use ' or \"",
         "a required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
         "a required key is missing",

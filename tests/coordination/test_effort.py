@@ -182,9 +182,9 @@ class Play:
 
     def _check(self) -> None:
         while self.state.winner is None:
-            if unchecked := self.state.unchecked:
+            if unchecked := self.state.checks.unchecked:
                 self.happen(FilesChecked(subject="answer", label=unchecked[0], outcomes=self._outcomes()))
-            elif again := self.state.to_repeat:
+            elif again := self.state.checks.to_repeat:
                 label, commands = self.random.choice([*again.items()])
                 outcomes = tuple(
                     self._second_run(one) if one.command in commands else one
@@ -270,7 +270,7 @@ def test_no_more_agents_are_asked_than_may_be_but_in_place_of_those_that_fell_ou
 def test_where_a_check_tells_one_agent_works_at_a_time_until_one_passes_it(plays: list[Play]) -> None:
     passed = 0
     for play in plays:
-        if not play.state.telling or not any(stage.kind == "answer" for stage in play.state.stages):
+        if not play.state.checks.telling or not any(stage.kind == "answer" for stage in play.state.stages):
             continue
         for state, _ in prefixes(play):
             assert len(state.unanswered) <= 1 or not state.stages, f"seed {play.seed}"
@@ -283,7 +283,7 @@ def test_where_a_check_tells_one_agent_works_at_a_time_until_one_passes_it(plays
             assert all(
                 outcome.runs == 2
                 for outcome in play.state.evidence[winner.label].outcomes
-                if outcome.command in play.state.telling
+                if outcome.command in play.state.checks.telling
             )
             assert not any(isinstance(event, VoteCast) for event in play.events), f"seed {play.seed}"
         elif winner is not None and winner.outcome != "best_so_far":

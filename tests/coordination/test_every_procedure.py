@@ -244,7 +244,7 @@ def opened(state: Coordination, stage: StageOpened) -> None:
     if stage.because == "still_tied":
         authors, rules = {state.author(one) for one in stage.subjects}, state.rules
         assert bool(authors & {*stage.agents}) <= stage.by_fallback
-        camps = [camp.answers for label in stage.subjects for camp in state.camps if label in camp.answers]
+        camps = [camp.answers for label in stage.subjects for camp in state.count.camps if label in camp.answers]
         sides = [{rules.vendor(state.author(one)) for one in camp} for camp in camps]
         outside = not {state.author(one) for camp in camps for one in camp} & {*stage.agents}
         if stage.by_fallback:
@@ -266,7 +266,7 @@ def ended(state: Coordination) -> None:
     wrote = [answer.label for answer in state.seats[winner.agent].answers]
     assert winner.label in wrote
     assert winner.label == state.label(winner.agent)
-    assert winner.label not in state.excluded
+    assert winner.label not in state.checks.excluded
     text = state.synthesis
     assert winner.outcome != "synthesised" or (text is not None and text.label == winner.label)
     assert winner.outcome != "judged" or winner.agent != state.rules.judge

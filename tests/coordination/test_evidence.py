@@ -111,7 +111,7 @@ def test_an_answer_whose_required_checks_fail_cannot_be_voted_for_while_another_
     assert not refused(state, "agent_b")
     ballot = show(state, "agent_c").seats["agent_c"].shown
     assert ballot is not None
-    assert {state.author(entry.label) for entry in state.votable(ballot).entries} == {"agent_b", "agent_c"}
+    assert {state.author(entry.label) for entry in state.checks.get_votable(ballot).entries} == {"agent_b", "agent_c"}
 
 
 def test_where_every_answer_fails_every_answer_can_win() -> None:
@@ -161,7 +161,7 @@ def test_the_answer_that_passes_what_the_others_fail_is_the_only_one_that_can_wi
     state = begin(policy)
     for agent, results in zip(TRIO, (right, breaking, weakening), strict=True):
         state = checked(state, agent, *results, before=before, flaky=flaky)
-    assert {state.author(label) for label in state.excluded} == {BREAKING, WEAKENING}
+    assert {state.author(label) for label in state.checks.excluded} == {BREAKING, WEAKENING}
 
 
 @pytest.mark.parametrize(
@@ -172,15 +172,15 @@ def test_where_nothing_is_proven_every_answer_can_win(others: tuple[bool, bool],
     state = begin("goal")
     for agent, results in zip(TRIO, ((True, False), others, ()), strict=True):
         state = checked(state, agent, *results)
-    assert state.excluded == frozenset(), what
+    assert state.checks.excluded == frozenset(), what
 
 
 def test_what_tells_answers_apart_is_run_again_before_a_ballot_and_nothing_else_is() -> None:
     state = checked(begin("required"), RIGHT, True, True, None, runs=1)
     state = checked(state, BREAKING, True, False, None, runs=1)
-    assert state.to_repeat == {}, "an answer is still to be checked"
+    assert state.checks.to_repeat == {}, "an answer is still to be checked"
     state = checked(state, WEAKENING, True, False, False, runs=1)
-    assert state.to_repeat == dict.fromkeys(state.standing, ("check 1",))
+    assert state.checks.to_repeat == dict.fromkeys(state.standing, ("check 1",))
     assert AgentView(state, RIGHT).get_duty() == Wait()
     for agent in TRIO:
         state = checked(state, agent, True, agent == RIGHT, None)
@@ -189,7 +189,7 @@ def test_what_tells_answers_apart_is_run_again_before_a_ballot_and_nothing_else_
 
 def test_informative_checks_are_not_run_again() -> None:
     state = checked(checked(begin("informative"), RIGHT, True, runs=1), BREAKING, False, runs=1)
-    assert checked(state, WEAKENING, True, runs=1).to_repeat == {}
+    assert checked(state, WEAKENING, True, runs=1).checks.to_repeat == {}
 
 
 def test_informative_checks_exclude_nobody() -> None:
@@ -208,4 +208,4 @@ def test_an_excluded_answer_does_not_win_when_the_run_is_cut_short_either() -> N
 def test_a_further_attempt_begins_without_the_evidence_of_the_one_before() -> None:
     state = checked(begin("required"), "agent_a", False).after(AttemptStarted(attempt=2))
     assert state.evidence == {}
-    assert answer(state, "agent_a", "again").unchecked == ("agent1.1",)
+    assert answer(state, "agent_a", "again").checks.unchecked == ("agent1.1",)

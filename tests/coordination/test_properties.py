@@ -68,7 +68,7 @@ class Play:
         while self.state.winner is None and (live := self.state.live):
             if any(self._move(agent) for agent in self.random.sample(live, len(live))):
                 continue
-            if self.state.checking:
+            if self.state.checks.is_pending:
                 self._check()
             else:
                 assert self.state.unanswered, "nobody can move and nobody is waited for: a deadlock"
@@ -118,7 +118,7 @@ class Play:
 
     def _check(self) -> None:
         """Whoever is shown a ballot waits until the checks of its answers have run."""
-        for label in self.state.unchecked:
+        for label in self.state.checks.unchecked:
             results = [self.random.choice(("passed", "failed", "not_run")) for _ in range(self.random.randint(0, 2))]
             outcomes = tuple(
                 CheckOutcome.model_validate({"command": f"check {n}", "result": result, "how": "", "seconds": 1})
@@ -126,7 +126,7 @@ class Play:
             )
             before = ("check 1",) if self.random.random() < 0.3 else ()
             self.happen(FilesChecked(subject="answer", label=label, outcomes=outcomes, fails_before=before))
-        while again := self.state.to_repeat:
+        while again := self.state.checks.to_repeat:
             label, commands = self.random.choice([*again.items()])
             self.happen(self._repeated(self.state.evidence[label], commands))
 
@@ -217,7 +217,7 @@ def test_the_winner_is_the_most_voted_answer_of_the_most_voted_camp(plays: list[
 def test_an_answer_whose_checks_fail_never_wins_or_gets_a_vote_while_another_one_passes(plays: list[Play]) -> None:
     excluded = 0
     for play in plays:
-        out, winner = play.state.excluded, play.state.winner
+        out, winner = play.state.checks.excluded, play.state.winner
         if winner is None or not out:
             continue
         excluded += 1

@@ -101,8 +101,8 @@ class History:
                 shown = {label_of(entry.label) for entry in duty.ballot.entries}
                 assert shown == self.reference.ballot, self.said(f"{agent} is shown {shown}")
         votable = {label for label in self.reference.standing if label not in self.reference.out}
-        assert votable == {label_of(one) for one in self.state.standing if one not in self.state.excluded}, self.said(
-            ""
+        assert votable == {label_of(one) for one in self.state.standing if one not in self.state.checks.excluded}, (
+            self.said("")
         )
 
     def happen(self, event: Event) -> None:
@@ -341,7 +341,7 @@ class History:
             self.told.append(f"{run.test.script} runs on {run.tree} for the {runs}th time")
             self.happen(self._outcome(run.tree, run.test, passes, runs))
             return True
-        if not self.settings.checks or not self.state.checking:
+        if not self.settings.checks or not self.state.checks.is_pending:
             return False
         self._check()
         return True
@@ -350,7 +350,7 @@ class History:
         """A ballot waits for the checks of its answers."""
         if not self.settings.checks:
             return
-        while missing := self.state.unchecked:
+        while missing := self.state.checks.unchecked:
             label = label_of(missing[0])
             found = {f"check {n}": self.random.choice((*RESULTS, "passed", "failed")) for n in range(2)}
             self.reference.checked[label] = found

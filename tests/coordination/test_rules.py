@@ -155,7 +155,7 @@ def test_labels_count_by_place_in_the_config_not_by_alphabet() -> None:
     state = all_answered(agents)
     assert state.label("agent_2") == "agent2.1"
     assert state.label("agent_10") == "agent10.1"
-    assert list(state.tally)[:3] == ["agent1.1", "agent2.1", "agent3.1"]
+    assert list(state.count.votes)[:3] == ["agent1.1", "agent2.1", "agent3.1"]
 
 
 # -- votes --------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_labels_count_by_place_in_the_config_not_by_alphabet() -> None:
 
 def test_a_vote_counts_for_the_answer_that_the_voter_saw() -> None:
     state = vote(all_answered(), "agent_a", "agent_c")
-    assert state.tally == {"agent1.1": 0, "agent2.1": 0, "agent3.1": 1}
+    assert state.count.votes == {"agent1.1": 0, "agent2.1": 0, "agent3.1": 1}
 
 
 def test_a_vote_on_an_outdated_ballot_is_refused_and_the_voter_is_not_blamed() -> None:
@@ -193,7 +193,7 @@ def test_a_new_answer_voids_every_standing_vote_and_puts_the_voters_back_to_work
     assert isinstance(event, AnswerSubmitted)
     assert event.voided_votes == ("agent_a", "agent_c")
     state = state.after(event)
-    assert sum(state.tally.values()) == 0
+    assert sum(state.count.votes.values()) == 0
     assert isinstance(AgentView(state, "agent_a").get_duty(), Work)
 
 
@@ -315,13 +315,13 @@ def test_answers_with_the_same_words_about_different_files_are_not_the_same() ->
         event = AgentView(state, agent).answer("Done.")
         assert isinstance(event, AnswerSubmitted)
         state = state.after(event.model_copy(update={"changes": Changes(tree=tree)}))
-    assert [camp.answers for camp in state.camps] == [("agent1.2", "agent3.2"), ("agent2.2",)]
+    assert [camp.answers for camp in state.count.camps] == [("agent1.2", "agent3.2"), ("agent2.2",)]
 
 
 def test_one_voter_alone_cannot_make_a_camp() -> None:
     state = vote(all_answered(), "agent_a", "agent_a", "agent_b")
     state = vote(vote(state, "agent_b", "agent_b"), "agent_c", "agent_c")
-    assert [camp.answers for camp in tied(state).camps] == [("agent1.1",), ("agent2.1",), ("agent3.1",)]
+    assert [camp.answers for camp in tied(state).count.camps] == [("agent1.1",), ("agent2.1",), ("agent3.1",)]
 
 
 def test_all_votes_for_one_camp_are_a_consensus() -> None:

@@ -15,7 +15,7 @@ from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted, RunStarted
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.engine import Engine, NewRun, RunRow, RunStore, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import Engine, NewRun, RunFilter, RunRow, RunStore, SessionMoved, new_run_id
 from massgen_mcp.statistics.digest import Mark
 from tests.engine.machine import LocalMachine, Machine
 
@@ -173,10 +173,10 @@ def test_lists_are_newest_first_and_can_be_paged_and_filtered(engine: Engine) ->
     assert listed(store.index.list_recent(limit=10)) == [three.run_id, two.run_id, one.run_id]
     assert listed(store.index.list_recent(limit=1)) == [three.run_id]
     assert listed(store.index.list_recent(before=three.number, limit=1)) == [two.run_id]
-    assert listed(store.index.list_recent(state="running", limit=10)) == [one.run_id]
-    assert listed(store.index.list_recent(session_id="b", limit=10)) == [two.run_id]
-    assert listed(store.index.list_recent(since=two.created, limit=10)) == [three.run_id, two.run_id]
-    assert listed(store.index.list_recent(since=three.created + 1, limit=10)) == []
+    assert listed(store.index.list_recent(RunFilter("running"), limit=10)) == [one.run_id]
+    assert listed(store.index.list_recent(RunFilter(session_id="b"), limit=10)) == [two.run_id]
+    assert listed(store.index.list_recent(RunFilter(since=two.created), limit=10)) == [three.run_id, two.run_id]
+    assert listed(store.index.list_recent(RunFilter(since=three.created + 1), limit=10)) == []
 
 
 def test_runs_are_known_by_their_ids_and_by_how_those_begin(engine: Engine) -> None:

@@ -176,6 +176,8 @@ async def test_the_same_money_is_the_most_frequent_answer_of_as_many_samples(hom
         thrown = [luck.is_right("lucky", item, time) for time in range(samples)]
         predicted += max((True, False), key=lambda right: (thrown.count(right), right == thrown[0]))
     assert row(told, "same money as two")["right"] == predicted
+    runs = [line["run_id"] for line in results(home)]
+    assert len({*runs}) == len(runs), "each sample is a run of its own"
 
 
 async def test_of_programs_the_first_that_passes_the_example_is_taken_and_no_more_are_asked_for(home: TempHome) -> None:

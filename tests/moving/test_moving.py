@@ -313,9 +313,7 @@ def test_a_run_whose_export_ended_before_its_file_was_complete_goes_on_here(
     (runner,) = here.home.processes(RUNNER_MODULE)
     end(runner, signal.SIGSTOP)  # it cannot leave the run
     if ending == "time":
-        assert f"process {runner} doesn't stop executing run {run_id}" in here.verb(
-            "export", run_id, "--to", file, code=2
-        )
+        assert f"process {runner} is still executing run {run_id}" in here.verb("export", run_id, "--to", file, code=2)
     else:
         exporting = begin_export(here, run_id, file)
         exporting.send_signal(signal.Signals[ending])
@@ -345,7 +343,7 @@ def test_a_second_import_of_a_run_that_goes_on_is_refused_where_it_can_be_seen(h
         assert third.told("runs")["runs"] == []
         file.with_name("run.tar.gz.imported").unlink()
         file.with_name(".run.tar.gz.imported.new").mkdir()  # as in a directory that cannot be written
-        assert "), so another store wouldn't notice it" in third.verb("import", file, code=1)
+        assert "), so another store wouldn't know of it" in third.verb("import", file, code=1)
         assert "imported, interrupted" in third.verb("import", file, "--yes")
     gate.touch()
     there.verb("wait", run_id)

@@ -167,7 +167,7 @@ def rewrite_replies(*parts: tuple[str, str]) -> Callable[[Members, str], None]:
 
 HOSTILE = {
     "a negative cost": (set_amount(-5.0), "`usd` in manifest.json is negative"),
-    "a cost that is no number": (set_amount(float("inf")), "`usd` in manifest.json is negative or no number"),
+    "a cost that is no number": (set_amount(float("inf")), "`usd` in manifest.json is negative or not a number"),
     "a budget below nothing": (raise_budget("-1.0"), "a raised budget in manifest.json is negative"),
     "tokens below nothing": (
         rewrite_replies(('"output_tokens":', '"output_tokens":-1')),

@@ -201,7 +201,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "price_28" in compared
     assert "price_12" not in compared
     # Every check, on the unchanged files, of each answer, and of the final ones.
-    told = text[text.index("an answer can't win if another answer passes a superset of its checks") :]
+    told = text[text.index("an answer can't win if another answer passes the same checks and more") :]
     assert "ada's 1st answer couldn't win" in told
     assert "✗ failed sh check.sh · exit code 3" in told
     assert "with its own versions of protected files: ✓ passed" in told

@@ -24,8 +24,7 @@ from massgen_mcp.runs.engine import Engine, FrozenRequest, NewRun, new_run_id
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.server.build import BuiltServer, build_server
-from massgen_mcp.server.http.connections import Strangers
-from massgen_mcp.server.http.gate import Gate, Pages
+from massgen_mcp.server.http.gate import Admission, Gate, Pages
 from massgen_mcp.server.http.oauth import OAuthSettings
 from massgen_mcp.server.http.serving import HttpSettings
 from massgen_mcp.server.http.tokens import Tokens
@@ -103,10 +102,7 @@ class Shared:
         async with api(self.built, NO_KEYS) as app:
             gate: Any = Gate(
                 app,
-                tokens=Tokens(None, None, f"http://{HOST}/mcp", self.people),
-                hosts=[HOST],
-                origins=[],
-                strangers=Strangers(),
+                Admission(Tokens(None, None, f"http://{HOST}/mcp", self.people), [HOST]),
                 beside=login_of(app, self.people),
             )
             transport = httpx2.ASGITransport(gate, client=("127.0.0.1", 1))

@@ -76,7 +76,7 @@ def test_after_a_change_every_question_says_what_is_new(place: Scene) -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("New since it was accepted on "))
     assert lines[at + 1] == "  + spends: up to 25 US dollars"
     assert lines[at + 2] == "  + spends: up to 25000000 tokens", "a million for each dollar"
-    assert lines[at + 3].startswith("Accept its current version with ")
+    assert lines[at + 3].startswith("To accept its current version, run ")
     code, out, _ = place.verb("trust", str(place.repository))
     assert code == 0
     assert "  + spends: up to 25 US dollars\n" in out
@@ -120,9 +120,9 @@ def _large_together(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (_sparse, "look/SKILL.md is too large: all skills together may have 64 MiB"),
-        (_large_together, "is too large: all skills together may have 64 MiB"),
-        (_many, "it has more than 10,000 files and directories"),
+        (_sparse, "look/SKILL.md is too large: together, skills can have at most 64 MiB"),
+        (_large_together, "is too large: together, skills can have at most 64 MiB"),
+        (_many, ".agent/skills has more than 10,000 files and directories"),
         (_pipe, "look/pipe.md isn't a regular file"),
     ],
 )

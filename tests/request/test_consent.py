@@ -406,7 +406,7 @@ async def test_what_is_named_goes_before_the_project_the_users_own_and_the_defau
         async def source(**arguments: Any) -> str:
             return str((await call(client, "start_run", question="q", dry_run=True, **arguments))["source"])
 
-        assert (await source()).startswith("default team for your key: openai/")
+        assert (await source()).startswith("default team, paid with your API key: openai/")
         place.write(own, scripted())
         assert await source() == f"your own config {own}"
         place.write(place.found, scripted())
@@ -438,7 +438,7 @@ def test_what_the_dialogue_wrote_is_accepted_until_it_changes(place: Scene) -> N
     assert "! starts: the Claude Code CLI" in place.run("--automation", "q")[2]
 
 
-UNUSED = "massgen doesn't use {}, because it only looks in the working directory. To use it: {}"
+UNUSED = "massgen looks only in the working directory, so it doesn't use {}. To use this file: {}"
 
 
 @pytest.fixture

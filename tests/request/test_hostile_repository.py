@@ -84,7 +84,7 @@ def test_a_key_that_is_allowed_does_not_leave_while_the_config_is_not_accepted(p
 async def test_every_door_refuses_it_with_the_same_words(place: Scene, litellm: Any) -> None:
     massgen_mcp.register_with_litellm()
     place.write(place.found, sly())
-    ways = f"Accept its current version with `massgen validate --trust {place.found}`"
+    ways = f"To accept its current version, run `massgen validate --trust {place.found}`"
     with pytest.raises(MassgenError) as refused:
         await massgen_mcp.run("What is it?")
     assert refused.value.code == "config_untrusted"

@@ -116,7 +116,7 @@ async def test_what_the_call_itself_names_needs_no_second_yes(place: Scene, foun
             given = {key: value for key, value in granted.items() if key != name}
             code, message = await expect_error(client, "start_run", **arguments, **given)
             assert (code, line in message) == ("config_untrusted", True), message
-            assert ("Or name these paths in `context_paths`" in message) == (name == "context_paths")
+            assert ("Or list these paths in the call's `context_paths`" in message) == (name == "context_paths")
         read_only = {**granted, "context_paths": [str(source)]}
         assert (await expect_error(client, "start_run", **arguments, **read_only))[0] == "config_untrusted"
 

@@ -142,10 +142,10 @@ async def test_below_a_repositorys_config_each_door_names_its_own_way_to_it(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(MassgenError) as refused:
         await massgen_mcp.run("q")
-    words = f"To use it: pass {config} as `config`; with LiteLLM, use the model `massgen/path:{config}`."
+    words = f"To use this file: pass {config} as `config`; with LiteLLM, use the model `massgen/path:{config}`."
     assert words in str(refused.value)
     async with tools() as client:
         _, message = await expect_error(client, "start_run", question="q")
-        assert f"To use it: `team: {config}`." in message
+        assert f"To use this file: `team: {config}`." in message
         assert (await call(client, "start_run", question="q", team=str(config), dry_run=True))["status"] == "planned"
     assert (await massgen_mcp.run("q", config=str(config)))["final_answer"]

@@ -209,7 +209,7 @@ async def test_a_run_whose_commands_have_no_sandbox_ends_before_a_model_is_asked
     )
     (failed,) = ended.of(RunFailed)
     assert failed.reason == "sandbox_denied"
-    assert failed.message.startswith("agents' commands only run in a sandbox: no sandbox works here (sandbox-exec: ")
+    assert failed.message.startswith("agents' commands run only in a sandbox: no sandbox works here (sandbox-exec: ")
     assert "or set `sandbox: docker`" in failed.message
     assert not ended.of(ModelCallStarted)
 
@@ -253,7 +253,7 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
         planned = await call(client, "start_run", question="q", config=there, dry_run=True)
         assert "Agents run commands in this sandbox: " in planned["note"]
         told = await call(client, "start_run", question="q", config=absent, dry_run=True)
-        why = "agents' commands only run in a sandbox: no sandbox works here (sandbox-exec: "
+        why = "agents' commands run only in a sandbox: no sandbox works here (sandbox-exec: "
         assert f"massgen refuses this run: {why}" in told["note"]
         assert "bubblewrap is installed: remove any other `sandbox`" in told["note"]
         code, refused = await expect_error(client, "start_run", question="q", config=absent)
@@ -262,4 +262,4 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
         for dry_run in (True, False):
             code, refused = await expect_error(client, "start_run", question="q", config=container, dry_run=dry_run)
             assert code == "config_invalid"
-            assert "there is no container for agents' commands: no sandbox works here (podman: " in refused
+            assert "no container is available for agents' commands: no sandbox works here (podman: " in refused

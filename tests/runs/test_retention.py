@@ -14,6 +14,7 @@ from massgen_mcp.cli.manual import SURROUNDINGS
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
+from massgen_mcp.runs.patches.applying import ApplyRequest
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.runs.store.retention import MOST_CREDIT, ClockReadings, Pruned, passed, prune
@@ -68,7 +69,7 @@ async def test_workspaces_stay_as_long_as_a_patch_waits_to_be_applied(home: Temp
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
         assert pruned_after(home, 100).removed == []
         assert pruned_after(home, 100 + 2 * DAY).removed == []
-        assert (await service.applier.apply(run_id, dry_run=False)).state == "applied"
+        assert (await service.applier.apply(run_id, ApplyRequest(dry_run=False))).state == "applied"
         assert (project / "a.txt").read_text() == "after\n"
         assert [each.what for each in pruned_after(home, 100 + 2 * DAY).removed] == ["workspaces"]
         best = (await service.watcher.get_run(run_id)).snapshot.best_changes
@@ -119,11 +120,11 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
 async def test_a_dry_run_says_what_would_go_and_leaves_it(home: TempHome) -> None:
     async with managed(home) as service:
         view = await ended_run(home, service)
-        told = await service.upkeep.prune(dry_run=True, older_than=0)
+        told = prune(service.access.whole_engine, dry_run=True, older_than=0)
         assert [(each.run_id, each.what) for each in told.removed] == [(view.row.run_id, "results")]
         assert told.bytes > 0
         assert (await service.watcher.get_run(view.row.run_id)).snapshot.final_answer == "kept"
-        done = await service.upkeep.prune(older_than=0)
+        done = prune(service.access.whole_engine, older_than=0)
         assert (done.removed, done.failed) == (told.removed, [])
         assert not view.directory.path.exists()
 
@@ -133,7 +134,7 @@ async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
         view, _ = await service.start(asked("q", config, source="stuck"))
         await wait_until((view.directory.path / "events.jsonl").exists)
-        assert (await service.upkeep.prune(older_than=0)).removed == []
+        assert (prune(service.access.whole_engine, older_than=0)).removed == []
         await service.control(view.row.run_id, "cancel")
         assert (
             await service.watcher.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)

@@ -62,8 +62,10 @@ orchestrator: {commands: {enabled: true, sandbox: sandlock, network: ["pypi.org:
     parsed = parse_text(text, "team.yaml", environ={}, base_dir=tmp_path)
     assert [commands.sandbox for commands in parsed.config.all_commands] == ["auto", "auto"]
     assert parsed.note is not None
-    assert "orchestrator.commands.sandbox: massgen removed sandlock" in parsed.note
-    assert "agents[1].commands.sandbox: massgen removed sandlock" in parsed.note
+    assert (
+        "orchestrator.commands.sandbox: sandlock didn't protect read-only files, so massgen removed it" in parsed.note
+    )
+    assert "agents[1].commands.sandbox: sandlock didn't protect read-only files" in parsed.note
     choice = await choose(Wishes(network=("pypi.org:443",)), None)
     assert choice.level == LEVELS[0], "not another one for the sake of the network"
 
@@ -83,4 +85,4 @@ async def test_a_run_that_was_stored_with_a_level_that_was_removed_goes_on_with_
     with caplog.at_level(logging.WARNING, logger="massgen_mcp.config"):
         again = run.read_request()
     assert again.config.orchestrator.commands.sandbox == "auto"
-    assert "sandbox: massgen removed sandlock" in caplog.text
+    assert "sandbox: sandlock didn't protect read-only files, so massgen removed it" in caplog.text

@@ -209,7 +209,7 @@ SITUATIONS = [
     ),
     Situation(check_that_failed_before, ["final): passed: ", "failed before"], ["either"]),
     Situation(check_that_fails_as_before, ["final): failed: ", "also failed before"]),
-    Situation(going_on, ["before you end your turn, call wait_run until the run has ended"], ["poll"]),
+    Situation(going_on, ["before your turn ends, call wait_run until the run ends"], ["poll"]),
     Situation(cancelled, ["wait_run returns the best answer so far"], ["Continue with other work"]),
     Situation(cut_off, ["2 calls, 2 of them incomplete", "Start a new run."], [" 0 calls, "]),
     Situation(beyond_the_end, ["There is no text at this offset: the text has 23 characters."], ["is whole"]),

@@ -10,8 +10,10 @@ from tests.test_architecture import the_way_of_a_run
 
 __all__ = ["home"]
 
-MOST = 26
-MOST_ENTERED = {"start": 73, "model": 121}
+MOST = 25
+MOST_TO_STORE = 7
+"""Those of them between `start_run` and the store."""
+MOST_ENTERED = {"start": 63, "model": 119}
 """Files in which a function is called, with all that reads the config, keeps and counts: between `start_run` and the
 queue of runs, and between the runner and the first request to a model.
 """
@@ -40,6 +42,7 @@ async def test_the_files_on_the_way_of_a_run_are_those_that_the_page_names(home:
     met = {file for line in lines for file in line if line[0] not in walks}
     way = the_way_of_a_run()
     assert len(way) <= MOST
+    assert way.index("server/results/start.py") <= MOST_TO_STORE
     assert {file.replace("backends/scripted.py", WIRE) for file in met} == set(way)
     entered = {name: len(walks[f"walk:{name}"]) for name in MOST_ENTERED}
     assert {name: count for name, count in entered.items() if count > MOST_ENTERED[name]} == {}

@@ -147,7 +147,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
                 toll.lost += 1
             await await_end(service, view.row.run_id)
             judge(RunFiles(home.run_directory(view.row.run_id)), toll)
-            rows = await service.watcher.list_runs(state=None, before=None, limit=10 * kills)
+            rows = await service.watcher.list_runs(limit=10 * kills)
             toll.doubled += max(0, len(rows) - toll.kills)
             if toll.harm:
                 break

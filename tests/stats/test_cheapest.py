@@ -35,16 +35,16 @@ def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_w
         runs("tiny", "vote", 1, 4, 0),
     )
     assert by_procedure == (
-        "a right answer by procedure cost $0.0250 with checks (16 of 20 (58 to 92 %) right); $0.1250 with vote "
-        "(20 of 25 (61 to 91 %) right), the most frequent: they answered different questions; `massgen eval "
-        "--from runs` asks both the same ones"
+        "cost of a right answer by procedure: $0.0250 with checks (16 of 20 (58 to 92 %) right); most frequent: "
+        "$0.1250 with vote (20 of 25 (61 to 91 %) right); they answered different questions; `massgen eval "
+        "--from runs` asks both the same questions"
     )
-    assert by_team.startswith("a right answer by team cost $0.0250 with 2 x small (16 of 20")
+    assert by_team.startswith("cost of a right answer by team: $0.0250 with 2 x small (16 of 20")
 
 
 def test_of_fewer_than_twenty_nothing_is_claimed() -> None:
     lines = told(runs("big small", "vote", 8, 10, 0.10), runs("small small", "vote", 5, 6, 0.02))
-    assert [line.rpartition(": ")[2] for line in lines] == [
+    assert [line.rpartition(" right); ")[2] for line in lines] == [
         "too few marked runs for a conclusion; at least 20 of each are needed"
     ]
 

@@ -157,11 +157,14 @@ async def test_models_are_told_what_signature_and_docstring_say_and_nothing_runs
     [
         ("tools.py:weight", "has no function 'weight'; its functions: weigh, "),
         ("missing.py:weigh", "path: 'missing.py': file not found or not readable"),
-        ({"name": "nowhere"}, "there is no installed tool 'nowhere' (none); name its file under path: FILE.py"),
+        (
+            {"name": "nowhere"},
+            "the tool 'nowhere' isn't installed (installed: none); name its file under path: FILE.py",
+        ),
         ("notes.txt:weigh", "isn't valid Python"),
         (
             "massgen/tool/_multimodal_tools/understand_image.py:understand_image",
-            "without keys and network; leave them out",
+            "without keys or network; leave them out",
         ),
     ],
 )

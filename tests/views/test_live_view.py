@@ -19,7 +19,7 @@ from massgen_mcp.views.activity import Activities, story
 from massgen_mcp.views.difference import answers_to_compare, difference_lines
 from massgen_mcp.views.ending import REMEDIES, RemainingFiles, ending_lines, outcome_line
 from massgen_mcp.views.event_lines import event_line
-from massgen_mcp.views.live_view import Controls, live_view
+from massgen_mcp.views.live_view import Controls, Screen, live_view
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.styled import Line, Span, as_written, clip, fit, line, text_of, width_of, wrap
 from massgen_mcp.views.votes_text import votes_lines
@@ -57,7 +57,7 @@ async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path
         for run, doing, record in moments(await run_team(tmp_path / str(len(scripts)), team(*scripts))):
             for (width, height), typed in product(SIZES, (None, EVIL)):
                 controls = Controls(typed=typed, followed=typed and "agent_a")
-                lines = live_view(run, doing, width=width, height=height, now=record.time, controls=controls)
+                lines = live_view(run, doing, Screen(width, height), now=record.time, controls=controls)
                 assert len(lines) < height
                 assert max(width_of(text_of(shown)) for shown in lines) <= width
                 assert without_escapes("".join(map(text_of, lines)))
@@ -68,7 +68,7 @@ async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path
 async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
     seen = list[str]()
     for run, doing, record in moments(await run_team(tmp_path, team(*changed_mind(tmp_path)))):
-        seen.append(text(live_view(run, doing, width=120, height=30, now=record.time)))
+        seen.append(text(live_view(run, doing, Screen(120, 30), now=record.time)))
     phases = ["Initial Answer Generation", "Coordination Round 2", "Final Presentation"]
     first = [next(at for at, shown in enumerate(seen) if phase in shown) for phase in phases]
     assert first == sorted(first)
@@ -117,7 +117,7 @@ async def test_a_row_has_the_end_of_what_is_written_tokens_cost_and_the_seconds_
     ended = await run_team(tmp_path, config_from_data({"agents": agents}, "test", environ={}))
     writing, answered = False, list[str]()
     for run, doing, record in moments(ended):
-        rows = text(live_view(run, doing, width=120, height=30, now=record.time)).splitlines()
+        rows = text(live_view(run, doing, Screen(120, 30), now=record.time)).splitlines()
         if isinstance(record.event, TextDelta) and not run.answers and (words := doing.of("agent_a").writing.strip()):
             row = next(row for row in rows if "│ 1 agent1" in row)
             writing = True
@@ -134,13 +134,13 @@ async def test_a_row_has_the_end_of_what_is_written_tokens_cost_and_the_seconds_
 
 async def test_there_is_room_for_words_in_a_narrow_window(tmp_path: Path) -> None:
     *_, (run, doing, _) = moments(await run_team(tmp_path, team(*changed_mind(tmp_path))))
-    assert "It answers" in text(live_view(run, doing, width=40, height=30, now=0))
+    assert "It answers" in text(live_view(run, doing, Screen(40, 30), now=0))
 
 
 async def test_the_words_of_a_followed_agent_are_shown_at_length(tmp_path: Path) -> None:
     ended = await run_team(tmp_path, team([{"answer": "one\ntwo\nthree"}, {"vote": "own"}], [{"answer": "x"}]))
     *_, (run, doing, record) = moments(ended)
-    rows = text(live_view(run, doing, width=80, height=24, now=record.time, controls=Controls(followed="agent_a")))
+    rows = text(live_view(run, doing, Screen(80, 24), now=record.time, controls=Controls(followed="agent_a")))
     assert re.search(r"── agent1 ─+ │\n│ one +│\n│ two +│\n│ three +│\n└─ ", rows), rows
 
 
@@ -199,7 +199,7 @@ def test_every_reason_of_a_failure_says_which_setting_or_command_changes_it(reas
 async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Path) -> None:
     script: Script = [{"fail": "broken_stream"}, {"answer": "one"}]
     ended = await run_team(tmp_path, team(script, [{"answer": "two"}]))
-    shown = [text(live_view(run, doing, width=200, height=30, now=0)) for run, doing, _ in moments(ended)]
+    shown = [text(live_view(run, doing, Screen(200, 30), now=0)) for run, doing, _ in moments(ended)]
     retried = next(at for at, record in enumerate(ended.records) if record.event.type == "model_call_retried")
     assert "next attempt in" in shown[retried]
     assert "breaks off" not in "".join(shown[retried:])

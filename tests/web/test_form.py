@@ -61,7 +61,9 @@ def test_the_form_offers_models_directories_and_checks_and_says_what_a_run_costs
         started(served, home, place)
         with browser.tab(served.address) as tab:
             tab.open(f"{served.base}/new")
-            tab.settled("document.querySelector('form .told').innerText.includes('default team for your key')")
+            tab.settled(
+                "document.querySelector('form .told').innerText.includes('default team, paid with your API key')"
+            )
             assert "Estimate: usually $" in tab.js("document.querySelector('form .told').innerText")
             tab.settled("document.querySelectorAll('.picks')[1].childElementCount > 0")
             assert "Agent CLIs on this machine: claude_code" in tab.js("document.querySelector('form').innerText")

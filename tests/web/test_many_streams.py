@@ -7,7 +7,6 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from massgen_mcp.server.http import gate
-from massgen_mcp.server.http.connections import Strangers
 from massgen_mcp.server.http.tokens import Tokens
 
 TOKEN = "a-token-of-the-operator-0123456789"
@@ -25,8 +24,8 @@ async def streaming(scope: Scope, _: Receive, send: Send) -> None:
 
 class Tabs:
     def __init__(self) -> None:
-        tokens = Tokens(TOKEN.encode(), None, f"http://{HOST}/mcp")
-        self._gate = gate.Gate(streaming, tokens=tokens, hosts=[HOST], origins=[], strangers=Strangers())
+        admission = gate.Admission(Tokens(TOKEN.encode(), None, f"http://{HOST}/mcp"), [HOST])
+        self._gate = gate.Gate(streaming, admission)
         self.told = Counter[int]()
         self.ended = 0
 

@@ -14,7 +14,7 @@ from massgen_mcp.cli.command_line import UsageError, describe_arguments
 from massgen_mcp.cli.commands import NAMES, load_verb
 from massgen_mcp.cli.old_spellings import OPTIONS, OPTIONS_TO_VERBS, VERBS
 from massgen_mcp.cli.program import choose_verb
-from massgen_mcp.cli.verb import WORK
+from massgen_mcp.cli.verb import Verb
 from tests.harness import ROOT
 from tests.words.references import FENCED, IN_BACKTICKS
 
@@ -136,9 +136,11 @@ def test_a_command_that_does_not_exist_is_found(text: str, fault: str | None) ->
 def test_the_work_of_every_verb_exists() -> None:
     """Also the work that an option chooses."""
     sources = [file.read_text(encoding="utf-8") for file in (ROOT / "massgen_mcp" / "cli" / "commands").glob("*.py")]
-    works = {work for source in sources for work in re.findall(r"\"(\w+:\w+)\"", source)}
-    assert works > {verb.work for verb in map(load_verb, NAMES) if verb.work}
-    for module, _, function in (work.partition(":") for work in sorted(works)):
-        assert iscoroutinefunction(getattr(import_module(f"{WORK}.{module}"), function)), f"{module}:{function}"
+    packages = {verb.work: verb.package for verb in map(load_verb, NAMES) if verb.work}
+    works = {work for source in sources for work in re.findall(r"\"([\w.]+:\w+)\"", source)}
+    assert works > {*packages}
+    for work in sorted(works):
+        module, _, function = f"{packages.get(work, Verb.package)}.{work}".partition(":")
+        assert iscoroutinefunction(getattr(import_module(module), function)), work
     without = {name for name in NAMES if not load_verb(name).work}
-    assert without == {"ask", "start", "batch", "init", "review", "eval", "help"}, "these have a method of their own"
+    assert without == {"ask", "start", "batch", "init", "eval", "help"}, "these have a method of their own"

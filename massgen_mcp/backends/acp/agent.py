@@ -8,7 +8,6 @@ import json
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +29,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.frameworks.agent_process import BROKEN, CANCEL_SECONDS, CliAgent, render
 from massgen_mcp.backends.own_loop import FINAL, Desk
-from massgen_mcp.backends.wire_values import clean, usage_part
+from massgen_mcp.backends.wire_values import clean, complete_usage
 from massgen_mcp.config.access.acp_agents import TEAM, preset_of, shown_name
 from massgen_mcp.config.models.backends import AcpBackendConfig
 from massgen_mcp.errors import BackendError, DropReason
@@ -189,10 +188,8 @@ class AcpAgent(CliAgent):
             return None
         if total >= read + cached + cache_written + written:  # then the input is told without what was cached
             read += cached + cache_written
-        found = usage_part(
-            "", read=read, written=written, cached=cached, cache_written=cache_written, reasoning=reasoned
-        )
-        return replace(found, at_least=last)
+        found = UsagePart(read, cached, written, reasoned, cache_write_tokens=cache_written, at_least=last)
+        return complete_usage("", found)
 
     # -- what it says and asks ----------------------------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ async def _find_cli(name: AcpPreset, environ: Environ) -> OwnCli | None:
         return None
     fit, place = True, "enclosed"
     if not speaks:
-        fit, place = False, f"to join a team, it needs `{preset.install}`"
+        fit, place = False, f"to use it in a team, run `{preset.install}`"
     elif not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
         fit, place = preset.asks, "refused without bubblewrap"
         if fit:

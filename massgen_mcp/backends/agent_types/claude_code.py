@@ -95,7 +95,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         config = ClaudeCodeBackendConfig(type="claude_code")
         if self.find_lack(config, environ) or agent_clis.find_login(config, environ) is None:
             return None
-        return config, "Claude Code as installed here"
+        return config, "the installed Claude Code"
 
     def make_agent(self, config: ClaudeCodeBackendConfig, making: "Making") -> "Agent":
         environ = making.environ

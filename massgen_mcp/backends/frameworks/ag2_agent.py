@@ -35,7 +35,7 @@ from massgen_mcp.backends.ends import CHAT
 from massgen_mcp.backends.failures import stop_part, translated
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.own_loop import Desk
-from massgen_mcp.backends.wire_values import CallIds, arguments_text, clean, count, usage_part, written_tokens
+from massgen_mcp.backends.wire_values import CallIds, arguments_text, clean, complete_usage, count, written_tokens
 from massgen_mcp.config.models.ag2 import CodeExecutor
 
 if TYPE_CHECKING:
@@ -263,14 +263,14 @@ def _usage(response: "ModelResponse") -> UsagePart:
     total = count(usage.total_tokens)
     if response.provider == "anthropic":  # which counts apart what a cache was asked for
         total, read = None, (read or 0) + (cached or 0) + (cache_written or 0)
-    return usage_part(
-        response.model or "",
-        read=read,
-        written=written_tokens(read, count(usage.completion_tokens), total, reasoning),
-        cached=cached,
-        cache_written=cache_written,
-        reasoning=reasoning,
+    counted = UsagePart(
+        input_tokens=read,
+        output_tokens=written_tokens(read, count(usage.completion_tokens), total, reasoning),
+        cached_input_tokens=cached or 0,
+        cache_write_tokens=cache_written or 0,
+        reasoning_tokens=reasoning or 0,
     )
+    return complete_usage(response.model or "", counted)
 
 
 def _load(endpoint: Endpoint, name: str, system_message: str | None, api: Ag2Api) -> "Turns":

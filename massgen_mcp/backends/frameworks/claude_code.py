@@ -295,7 +295,7 @@ class ClaudeCodeLines(JsonLines):
                 self._usage.hear(usage)
             case {"type": "message_stop"} if self._calls:
                 if self._using is not None and not self._using.done():
-                    raise ConnectionBroken("it called more tools before its previous calls had results")
+                    raise ConnectionBroken("it called more tools before it had the results of its previous calls")
                 self._desk.say(self._usage.total())
                 self._using = asyncio.create_task(self._use(self._calls))
                 self._begin_step()

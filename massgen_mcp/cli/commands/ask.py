@@ -1,16 +1,16 @@
 """Verbs that ask a team. `massgen QUESTION` is `massgen ask`, and so is `massgen` alone, a conversation."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from massgen_mcp.cli.command_line import Parser
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED
 from massgen_mcp.cli.massgen.options import AskKind, Options, make_parser, parse
-from massgen_mcp.cli.verb import Verb, run_async
+from massgen_mcp.cli.verb import Verb
 
 if TYPE_CHECKING:
     from massgen_mcp.cli.massgen.evaluate_options import EvalOptions
-    from massgen_mcp.cli.massgen.reviewing.options import ReviewOptions
     from massgen_mcp.errors import MassgenError
 
 
@@ -21,8 +21,20 @@ def exit_code_of_question(error: "MassgenError") -> int:
 
 
 class _Asking(Verb):
+    package = "massgen_mcp.cli.massgen"
+    options: ClassVar[str]
+    """The module, in `package`, that has the parser and `parse`."""
     interrupted = EXIT_INTERRUPTED
     is_private = False
+
+    def make_parser(self) -> Parser:
+        return self._load_options().make_parser()
+
+    def parse(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - as of `Verb`
+        return self._load_options().parse(words)
+
+    def _load_options(self) -> Any:  # noqa: ANN401 - a module
+        return import_module(f"{self.package}.{self.options}")
 
     def exit_code(self, error: "MassgenError") -> int:
         return exit_code_of_question(error)
@@ -66,21 +78,8 @@ class InitVerb(AskVerb):
 class ReviewVerb(_Asking):
     name = "review"
     help = "let several models review a change"
-
-    def make_parser(self) -> Parser:
-        from massgen_mcp.cli.massgen.reviewing.options import make_parser
-
-        return make_parser()
-
-    def parse(self, words: Sequence[str]) -> "ReviewOptions":
-        from massgen_mcp.cli.massgen.reviewing.options import parse
-
-        return parse(words)
-
-    def run(self, options: "ReviewOptions") -> int:
-        from massgen_mcp.cli.massgen.reviewing.review import review
-
-        return run_async(review, options)
+    options = "reviewing.options"
+    work = "reviewing.review:review"
 
     def exit_code(self, error: "MassgenError") -> int:  # noqa: ARG002 - any error leaves the review unclear
         return EXIT_EXECUTION
@@ -89,16 +88,7 @@ class ReviewVerb(_Asking):
 class EvalVerb(_Asking):
     name = "eval"
     help = "measure teams against a single model on tasks with known answers"
-
-    def make_parser(self) -> Parser:
-        from massgen_mcp.cli.massgen.evaluate_options import make_parser
-
-        return make_parser()
-
-    def parse(self, words: Sequence[str]) -> "EvalOptions":
-        from massgen_mcp.cli.massgen.evaluate_options import parse
-
-        return parse(words)
+    options = "evaluate_options"
 
     def run(self, options: "EvalOptions") -> int:
         from massgen_mcp.cli.massgen.evaluate import evaluate

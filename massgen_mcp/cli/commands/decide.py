@@ -55,15 +55,15 @@ class ApplyVerb(Verb):
 class AnswerVerb(Verb):
     name = "answer"
     help = "answer a run's question"
-    work = "controls:answer_run"
+    work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("text", metavar="TEXT", help="the answer"))
 
 
 class RaiseBudgetVerb(Verb):
     name = "raise-budget"
-    help = "raise a run's budget, even while the run waits for more"
-    work = "controls:raise_budget"
+    help = "raise a run's budget, even while the run waits for a larger one"
+    work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
 
@@ -93,14 +93,14 @@ class MarkVerb(Verb):
 class CancelVerb(Verb):
     name = "cancel"
     help = "stop a run, keeping its best answer"
-    work = "controls:cancel_run"
+    work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES)
 
 
 class ResumeVerb(Verb):
     name = "resume"
-    work = "controls:resume_run"
+    work = "controls:control_run"
     help = "continue an interrupted run with the keys in this environment"
     arguments = (
         *OF_RUN,
@@ -123,7 +123,7 @@ class ResumeVerb(Verb):
         if options.here:
             self.interrupted, self.is_private = EXIT_INTERRUPTED, False
         if options.here and (options.trust is not None or options.json):
-            return "--here continues a run as you started it; leave --trust and --json out"
+            return "--here keeps the run's original settings; leave out --trust and --json"
         if not options.here and (options.automation or options.apply or options.output_file or options.debug):
             return "--automation, --apply, --output and --debug go with --here"
         return None

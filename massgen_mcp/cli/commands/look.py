@@ -61,7 +61,7 @@ class ResultVerb(Verb):
     work = "result:show_result"
     arguments = (
         *OF_RUN,
-        argument("--view", choices=VIEWS, help="full: all answers; votes: only the votes; diff: the patch (summary)"),
+        argument("--view", choices=VIEWS, help="full: all answers; votes; diff: the patch; default: summary"),
         argument("--agent", metavar="NAME", help="show one agent's latest answer, or its patch with --view diff"),
         argument("--page", action="store_true", help="write the run's report.html and print its path"),
         output("write the page to FILE"),
@@ -74,7 +74,7 @@ class ResultVerb(Verb):
         if options.page and (options.view or options.agent):
             return "--page shows the whole run; leave --view and --agent out"
         if options.agent is not None and options.view not in (None, "diff"):
-            return "--agent shows one agent's answer, or with --view diff its patch; it doesn't go with other views"
+            return "--agent shows one agent's answer, or its patch with --view diff; leave other views out"
         return None
 
     def run(self, options: argparse.Namespace) -> int:

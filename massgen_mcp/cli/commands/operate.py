@@ -62,7 +62,7 @@ class ServeVerb(Verb):
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         for (option, *_), _ in OF_SERVER[OVER_HTTP] if options.transport == "stdio" else ():
             if getattr(options, option.removeprefix("--").replace("-", "_")) not in (None, [], False):
-                return f"{option} goes with --transport http"
+                return f"{option} needs --transport http: massgen serve --transport http {option} ..."
         options.host, options.port = options.host or "127.0.0.1", options.port or 0
         options.front = None
         return None
@@ -136,7 +136,7 @@ class ImportVerb(Verb):
             help="import a run back into the store that exported it; needs --yes",
         ),
         argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
-        argument("--owner", metavar="NAME", help="the user of this server who shall own the run; '' for none"),
+        argument("--owner", metavar="NAME", help="the server's user who will own the run; '' for none"),
         TRUST,
         STORE,
     )

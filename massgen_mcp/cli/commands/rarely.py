@@ -30,7 +30,7 @@ class WorkerVerb(Verb):
 
 class StoreVerb(Verb):
     name = "store"
-    help = "upgrade: bring a shared store to this version"
+    help = "upgrade: convert a shared store for this version of massgen"
     work = "several_machines:upgrade_store"
     arguments = (argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade"), STORE)
 

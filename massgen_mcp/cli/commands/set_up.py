@@ -48,7 +48,7 @@ class ValidateVerb(Verb):
         if sum((options.path is not None, options.list, options.forget is not None)) > 1:
             return "use one of: FILE, --list, --forget PATH"
         if options.trust and options.path is None and not options.list and options.forget is None:
-            return "--trust needs FILE, the config to accept; or use --list or --forget PATH"
+            return "--trust needs FILE: name the config whose permissions you accept"
         return None
 
 

@@ -189,7 +189,7 @@ class Keys:
         first, second = self._chosen, self._agent_of(pressed.data)
         if second is not None and first is None:
             self._chosen = second
-            self._question = f"Compare {self._state.agents[second].info.id} with: type the number of"
+            self._question = f"Compare {self._state.agents[second].info.id} with whose answer? Type a number."
             return
         self._question = ""
         if first is not None and second is not None:

@@ -29,7 +29,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import draw_history
 from massgen_mcp.views.event_lines import event_line
-from massgen_mcp.views.live_view import live_view
+from massgen_mcp.views.live_view import Screen, live_view
 from massgen_mcp.views.styled import Line, Span, clip_line, line, text_of, width_of, wrap
 
 REFRESH_SECONDS = 0.1
@@ -156,15 +156,12 @@ class LiveView(Display):
     def _lines(self) -> list[Line]:
         if self._run is None:
             return []
-        width, height = self._terminal.width, self._terminal.height
         return live_view(
             self._run.state,
             self._doing,
-            width=width,
-            height=height,
+            Screen(self._terminal.width, self._terminal.height, self._rendering),
             now=self._run.state.now(time.monotonic(), time.time()),
             controls=self._keys.controls,
-            rendering=self._rendering,
             usual_time=self._usual_time,
         )
 

@@ -164,7 +164,7 @@ async def _show(run: ForegroundRun, ended: RunState, planned: Application, optio
     lines = patch.decode(errors="replace").splitlines()
     styled = [line(Span(one.expandtabs(4), _style(one))) for one in lines[:MAX_DIFF_LINES]]
     if size > len(patch) or len(lines) > MAX_DIFF_LINES:
-        styled.append(line(Span(f"... (the first part of {size:,} bytes)", "dim")))
+        styled.append(line(Span(f"... (truncated; the whole diff has {size:,} bytes)", "dim")))
     print_line()
     if left_out := _reasons(planned.left_out):
         print_line(f"Left out: {left_out}")

@@ -188,18 +188,16 @@ class _Conversation:
     async def _take_turn(self, question: str) -> None:
         cwd, team = Path.cwd(), self.team
         paths = mentioned_paths(question, team.config, cwd) if self.terminal is not None else ()
-        given = given_of(
-            self.options,
-            question,
-            cwd=cwd,
-            environ=os.environ,
+        given = given_of(self.options, question, cwd=cwd, environ=os.environ)
+        in_session = replace(
+            given,
             team=team,
             context_paths=paths,
             session_id=self.session.session_id if self.session else None,
             begins_session=self.session is None,
             project=self.project,
         )
-        request = await build_request(given)
+        request = await build_request(in_session)
         if not await self._checks_agreed(request.team):
             self._show([(Span("Nothing was started."),)])
             return

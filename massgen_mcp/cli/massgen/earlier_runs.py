@@ -82,7 +82,7 @@ def _run_sentence(view: RunView) -> str | None:
     if view.state == "interrupted":
         return None  # told with all others that were
     doing = "is waiting for your answer" if view.state == "input_required" else "continues in the background"
-    return f"The run {question} {doing}: massgen watch {run_id}"
+    return f"The run {question} {doing}; follow it with: massgen watch {run_id}"
 
 
 async def interrupted_here(cwd: Path) -> list[RunView]:
@@ -96,7 +96,7 @@ def describe_interrupted(runs: list[RunView], command: str) -> str:
     """One line about these runs (at least one), and the command that continues the newest."""
     question = f'"{preview(runs[0].snapshot.question, QUESTION_CHARACTERS)}"'
     message = f"The run {question} was" if len(runs) == 1 else f"{len(runs)} runs were"
-    newest = "" if len(runs) == 1 else f", the newest is {question}"
+    newest = "" if len(runs) == 1 else f" (the newest is {question})"
     return f"{message} interrupted{newest}; {command} continues it."
 
 

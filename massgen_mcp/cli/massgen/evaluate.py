@@ -106,9 +106,9 @@ async def _own_items(place: Path) -> list[Item]:
         found = [await _own_item(view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
     known_runs = (
-        f"{counted(len(known), 'run')} marked right, {len(items)} of them with an answer short enough to compare"
+        f"{counted(len(known), 'run')} marked right, {len(items)} of them comparable "
+        "(by a short answer, or by checks that pass on the changes)"
     )
-    known_runs += " or with checks that pass on the changes"
     if not items:
         how = "mark one with `massgen mark ID right`, or apply its changes with `massgen apply ID`"
         raise MassgenError("invalid_arguments", f"--from runs: {known_runs}; {how}")

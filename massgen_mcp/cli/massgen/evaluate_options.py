@@ -23,7 +23,7 @@ examples:
 exit codes:
   0  all items are done, or every comparison is settled
   1  the command line or a config is wrong; massgen asked no model
-  2  the budget can't cover the next run, or this machine has a problem
+  2  the budget can't cover the next run, or a fault on this machine stopped the evaluation
   4  interrupted
 """
 

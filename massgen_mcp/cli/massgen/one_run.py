@@ -64,11 +64,8 @@ async def run_once(options: Options) -> int:
         return await start_elsewhere(replace(options, question=question))
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
-    given = given_of(
-        options,
-        question,
-        cwd=Path.cwd(),
-        environ=os.environ,
+    given = replace(
+        given_of(options, question, cwd=Path.cwd(), environ=os.environ),
         context_paths=[given_path(str(directory.resolve()), "write") for directory in options.context],
         session_id=session_id,
     )

@@ -215,7 +215,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.question is None and one_answer,
-            "--json, --quiet, --dry-run and `massgen start` need a question; write it in quotation marks",
+            f'the question is missing: {parser.prog} "your question"',
         ),
         (
             given.background and left_alone_and,

@@ -3,7 +3,7 @@
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,7 +14,6 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
-from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
@@ -35,33 +34,17 @@ MODELS_ALONE = MappingProxyType(
 """What a backend that knows no strongest model asks when nobody names one."""
 
 
-def given_of(
-    options: Options,
-    question: str,
-    *,
-    cwd: Path,
-    environ: Mapping[str, str],
-    team: Team | None = None,
-    context_paths: Sequence[ContextPath] = (),
-    session_id: str | None = None,
-    begins_session: bool = False,
-    project: Path | None = None,
-) -> CallerRequest:
-    """What the command line says of a run. `team`: one that was found before, as for the next turn of the chat;
-    `project`: where runs are kept instead of in `cwd`.
-
-    Raises `MassgenError` config_invalid.
-    """
+def given_of(options: Options, question: str, *, cwd: Path, environ: Mapping[str, str]) -> CallerRequest:
+    """Return the request that the options of the command line make. Raises `MassgenError` config_invalid."""
     models = tuple(_models(options)) if options.models or options.backend else ()
     ask = _consents if on_terminal() and not (options.automation or options.dry_run) else None
     as_it_is = options.trust == AS_IT_IS
     return CallerRequest(
         question,
-        team or NamedTeam(config=options.config, models=models, num_agents=options.num_agents),
+        NamedTeam(config=options.config, models=models, num_agents=options.num_agents),
         cwd=cwd,
         environ=environ,
         consent=Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True),
-        context_paths=context_paths,
         limits=RequestedLimits(max_usd=options.max_usd),
         checks=options.checks,
         decide=options.decide,
@@ -71,10 +54,8 @@ def given_of(
         caller_answers=options.background or shown_live(options, environ),
         output_file=output_file(options),
         idempotency_key=options.idempotency_key,
-        session_id=session_id,
         changes_of=options.changes_of if question else None,
-        begins_session=begins_session,
-        project=project or (None if options.no_logs else cwd),
+        project=None if options.no_logs else cwd,
         listed=not options.no_logs,
     )
 

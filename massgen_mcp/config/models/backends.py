@@ -38,7 +38,7 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
     """Thinking budget, for models without `reasoning_effort`. Default: the CLI's setting."""
     max_turns: int = Field(default=200, ge=1, le=1000)
-    """Maximum number of model calls in one conversation of a round."""
+    """Maximum number of model calls in one Claude Code conversation. A round can have several."""
 
 
 AcpPreset = Literal["codex", "claude_code", "gemini_cli", "opencode", "copilot"]
@@ -65,9 +65,9 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
     """Additional environment variables for the CLI, which otherwise gets only its key."""
     hosts: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """Allowed connections in addition to those to the preset's hosts, as `host:port`."""
+    """Hosts that the CLI may connect to besides the preset's, as `host:port`."""
     enclosure: Literal["required", "off"] = "required"
-    """`off`: the CLI runs outside the sandbox with all your rights; only in your own config."""
+    """`off`: the CLI runs outside the sandbox with all your rights. Allowed only in your own config."""
 
     @model_validator(mode="after")
     def _fits(self) -> "AcpBackendConfig":
@@ -147,7 +147,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     alphabetically first answer, writes no tests, and presents its own answer.
     """
     presentation: str | None = None
-    """The winner's final answer. Default: its latest answer."""
+    """The agent's final answer if it wins. Default: its latest answer."""
     chunk_delay_seconds: float = Field(default=0.0, ge=0, le=60)
     """Pause between streamed pieces of text, so that a demo looks live."""
 

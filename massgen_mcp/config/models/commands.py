@@ -68,21 +68,21 @@ class CommandsConfig(Settings, frozen=True):
     open_network: bool = False
     """True: commands can reach every host. Needs Docker or Podman as the sandbox."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
-    """Additional program directories that are readable, as absolute paths."""
+    """Absolute paths of additional program directories that commands can read."""
     env: CommandVariables = Field(default_factory=dict[str, str])
     """Environment variables for commands and checks, such as `CI: "1"`. Names that look like keys are refused."""
     allowed: CommandPatterns = ()
     """Regular expressions, one of which must match the start of a command. They guide agents but don't protect you."""
     blocked: CommandPatterns = ()
-    """Regular expressions for commands to refuse."""
+    """Regular expressions. A command is refused if one of them matches its start."""
     timeout_seconds: float = Field(default=120, gt=0, le=3600)
     """Default time limit for a command."""
     max_seconds: float = Field(default=1800, gt=0, le=86_400)
-    """Maximum time limit for a command, and the time limit for background commands."""
+    """Longest time limit that an agent can set for a command, and the time limit for background commands."""
     max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
     """Memory limit for a command and its child processes."""
     max_cpus: float | None = Field(default=None, gt=0, le=1_000)
-    """Processors for a command, rounded up outside containers. None: all."""
+    """Maximum number of processors for a command. Outside containers, fractions are rounded up. None: all."""
     max_processes: int = Field(default=256, ge=16, le=10_000)
     """Maximum number of processes per command."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)

@@ -102,9 +102,7 @@ MAX_MODEL_NAME = 200
 
 def _refuse_variables(text: str) -> str:
     if "${" in text or text.startswith("$"):
-        raise ValueError(
-            "massgen doesn't replace variables here; write the name itself, or pass the model with --model"
-        )
+        raise ValueError("write the name itself, or pass the model with --model")
     return text
 
 
@@ -188,8 +186,8 @@ class PricedBackendConfig(Settings, frozen=True):
     highest known price of similar models.
     """
     fallback: Annotated[str | None, AfterValidator(check_fallback)] = None
-    """PROVIDER/MODEL that takes over, with the provider's default settings, if a quota, an empty balance or an outage
-    stops the agent's model.
+    """PROVIDER/MODEL that replaces the agent's model if a quota or balance is used up or the provider is down. It runs
+    with the provider's default settings.
     """
 
     @property
@@ -217,4 +215,4 @@ class ListedBackendConfig(PricedBackendConfig, frozen=True):
     """Base of the backends that ask somebody for a model of a name, which may be in a price list."""
 
     price_as: Annotated[str | None, AfterValidator(check_price_as)] = Field(default=None, max_length=300)
-    """A provider, or PROVIDER/MODEL, whose listed prices apply: for example `openai` for a gateway."""
+    """PROVIDER or PROVIDER/MODEL whose list prices apply, such as `openai` for a gateway."""

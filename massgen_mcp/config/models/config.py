@@ -67,20 +67,20 @@ class StdioServer(McpServerSettings, frozen=True):
     args: tuple[Annotated[str, StringConstraints(max_length=10_000)], ...] = Field(default=(), max_length=200)
     """The program's arguments."""
     env: NotInFile = Field(default_factory=dict[str, str])
-    """The program's environment variables; it gets no others. `${NAME}` inserts one of yours."""
+    """The program's environment variables; it gets no others. `${NAME}` inserts one of your own variables."""
     sandbox: bool = True
     """False: the program runs with all your rights."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """Allowed connections from the sandbox, as host:port. Default: none."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
-    """Additional files and directories that are readable in the sandbox, at their own paths."""
+    """Absolute paths of additional files and directories that the program can read in the sandbox."""
 
 
 class HttpMcpServer(McpServerSettings, frozen=True):
     """A server that uses Streamable HTTP."""
 
     type: Literal["streamable_http"]
-    """A server at an address."""
+    """A server that massgen reaches over HTTP."""
     url: Address
     """The server's address."""
     headers: NotInFile = Field(default_factory=dict[str, str])
@@ -91,12 +91,12 @@ McpServer = Annotated[StdioServer | HttpMcpServer, Field(discriminator="type")]
 
 
 class CustomTool(Settings, frozen=True):
-    """A Python function as a tool. Each call runs in the sandbox as a command of the agent."""
+    """A Python function that the agent can call as a tool. Each call runs in the sandbox, like the agent's commands."""
 
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
     """The tool's name, as models see it. Default: the function's name."""
     path: str = Field(min_length=1, max_length=4096)
-    """The file. Without it, `name` is an entry point of the group `massgen_mcp.tools`."""
+    """The file. If you omit it, `name` must be an entry point in the group `massgen_mcp.tools`."""
     function: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     """A normal or `async` function in the file. Its signature and docstring describe the tool."""
     description: str | None = Field(default=None, min_length=1, max_length=4_000)
@@ -139,7 +139,7 @@ class AgentSettings(Settings, frozen=True):
     exclude_tools: ToolNames = ()
     """Tools to hide: server tools, or built-in tools such as `delete_file`."""
     custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=50)
-    """Python functions as tools, run in the sandbox. MassGen's spelling works as well."""
+    """Python functions as tools, run in the sandbox. MassGen's key names work as well."""
     exclude_file_operation_mcps: bool = False
     """True: the agent has no file tools, and has a workspace only if it runs commands."""
     enable_nlip: bool = False
@@ -181,7 +181,7 @@ class Config(Settings, frozen=True):
     budget: BudgetConfig = BudgetConfig()
     """Limits on cost."""
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
-    """Limits on parallel calls, by backend type."""
+    """Limits on parallel calls and on calls per minute, by backend type."""
     nested: NestedConfig | None = None
     """Permission for agents to start runs. None: not allowed."""
     apply: Literal["ask", "always"] = "ask"

@@ -41,11 +41,11 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     lack the tool.
     """
     enable_x_search: bool = False
-    """The provider's search on X."""
+    """The provider's tool that searches X."""
     enable_code_execution: bool = False
     """The provider's tool that runs code on its servers."""
     enable_code_interpreter: bool = False
-    """OpenAI's name for the same tool."""
+    """The same tool, as OpenAI and xAI name it."""
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Additional fields for the request body, passed unchanged."""
 
@@ -68,8 +68,8 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
     type: ProviderType
     """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
     base_url: ModelAddress | None = None
-    """The API's root address, without credentials. Default: the provider's. At other addresses, unlisted models are
-    allowed."""
+    """The API's root address, without credentials. Default: the provider's. At other addresses, massgen accepts any
+    model name."""
 
     @model_validator(mode="after")
     def _offered_there(self) -> Self:
@@ -105,8 +105,8 @@ class OllamaBackendConfig(LocalServerConfig, frozen=True):
     type: Literal["ollama"]
     """Ollama."""
     context_length: int | None = Field(default=None, ge=512, le=10_000_000)
-    """Context length in tokens. Default: 16,384, or the length with which the model is already loaded if
-    that is larger; never above the model's maximum.
+    """Context length in tokens. Default: 16,384, or the length with which the model is already loaded,
+    whichever is larger, but at most the model's maximum.
     """
     keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
     """How long the model stays loaded after a call, such as 30m; -1 means forever. Default: the server's."""

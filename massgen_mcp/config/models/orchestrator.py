@@ -57,7 +57,7 @@ class CoordinationSettings(Settings, frozen=True):
     )
     """The instruction for agents in planning mode."""
     max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
-    """Maximum number of further attempts that winners may request if they find their own final answers insufficient."""
+    """How many times the winner may request a further attempt because its own final answer is insufficient."""
     enable_agent_task_planning: bool = False
     """Agents get tools for their own task plans."""
     max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
@@ -112,30 +112,30 @@ class OrchestratorConfig(Settings, frozen=True):
     the answers.
     """
     by: str | None = None
-    """Id of the agent that combines the answers with `decide: synthesise`. None: a random agent."""
+    """With `decide: synthesise`: the id of the agent that combines the answers. None: a random agent."""
     judge: str | None = None
-    """Id of the agent that compares answers with `decide: judge`. It never answers or votes."""
+    """With `decide: judge`: the id of the agent that compares the answers. It never answers or votes."""
     refute: bool = False
-    """Ignored, with a warning, because tests against a winner rejected one correct winner in twenty."""
+    """Ignored, with a warning: tests meant to refute the winner rejected one correct winner in twenty."""
     write_check: bool = False
     """An agent first writes a test that fails on the unchanged files. Then agents answer one after the other until an
-    answer passes it. Needs `run_scripts` and three agents that answer.
+    answer passes it. Needs `run_scripts` and at least three agents that answer.
     """
     effort: Effort = "high"
     """`high`: all agents answer in parallel. `auto`: three agents start, and more follow if they could change the
-    outcome. `low`: like `auto`, but with two. If you pass a list of models instead of a config, `auto` applies.
+    outcome. `low`: like `auto`, but two agents start. If you pass a list of models instead of a config, `auto` applies.
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
-    """Maximum number of agents that answer. None: all, or seven with `auto` and `low`."""
+    """Maximum number of agents that answer. None: all, or seven if `effort` is `auto` or `low`."""
     order: Annotated[Literal["random", "listed"], BeforeValidator(_read_order)] = "random"
     """The order of agents that don't start together: random, or as in the config."""
     run_scripts: bool = True
     """Allow agents' scripts to run in the sandbox for checks. In a config found in a directory, this needs consent."""
     early_decision: Literal["off", "proven", "majority"] = "proven"
-    """Stop voting early: `proven`, when no vote can change the winner; `majority`, when an answer has the majority."""
+    """When to stop voting early. `proven`: no vote can change the winner. `majority`: an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
-    """`winner_present`: the winner rewrites its answer. `winner_reuse`: massgen uses the answer unchanged, or all tied
-    answers after a tie. `auto`: the winner rewrites its answer unless all agents agreed. A model without tools and
+    """`winner_present`: the winner rewrites its answer. `winner_reuse`: massgen returns the answer unchanged, or, after
+    a tie, all tied answers. `auto`: the winner rewrites its answer unless all agents agreed. A model without tools and
     without files rewrites its answer only after a tie.
     """
     answer_format: Literal["text", "findings"] = "text"
@@ -145,7 +145,7 @@ class OrchestratorConfig(Settings, frozen=True):
     debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)
     """For debugging: text used as the first attempt's final answer."""
     max_new_answers_per_agent: int | None = Field(default=5, ge=1, le=100)
-    """Maximum number of answers per agent; after that, it can only vote. None: no limit."""
+    """Maximum number of answers per agent. After that, the agent can only vote. None: no limit."""
     max_enforcement_retries: int = Field(default=3, ge=0, le=20)
     """Maximum number of consecutive rule violations before an agent is dropped."""
     max_steps_per_round: int = Field(default=500, ge=1, le=1000)
@@ -153,8 +153,8 @@ class OrchestratorConfig(Settings, frozen=True):
     ends a round first.
     """
     first_answer_wait_seconds: float | None = Field(default=None, ge=0, le=86_400)
-    """How long finished agents wait for an agent's first answer. None: 300, or three times as long as its model usually
-    takes in your runs, if that is longer; at most half of the run's time limit.
+    """How long finished agents wait for another agent's first answer. None: 300, or three times what its model usually
+    takes in your runs if that is longer, but at most half of the run's time limit.
     """
     show_reasons: bool = False
     """Agents that can still answer see the reasons given with void votes. Valid votes stay hidden."""
@@ -223,7 +223,7 @@ class TimeoutSettings(Settings, frozen=True):
     orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)
     """Time limit for the whole run."""
     round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
-    """Time limit for one agent's round, up to an answer or vote."""
+    """Time limit for a round of one agent, which ends with an answer or a vote."""
     first_round_timeout_seconds: float | None = Field(default=None, gt=0, le=86_400)
     """Time limit for an agent's first round. Default: `round_timeout_seconds`."""
     call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
@@ -243,16 +243,18 @@ class BudgetConfig(Settings, frozen=True):
     """Maximum cost of the run in US dollars."""
     max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
     """Maximum number of input and output tokens. Default: 10 million, plus a million for each dollar of `max_usd` above
-    10, with cached input counted in proportion to its price. If you set a limit, cached input counts fully, and calls
-    without a known price count only towards this limit and `max_calls`; otherwise they count towards `max_usd` at the
-    highest price of similar models.
+    10. By default, cached input counts in proportion to its price, and calls without a known price count towards
+    `max_usd` at the highest price of similar models. If you set a limit, cached input counts fully, and such calls
+    count only towards this limit and `max_calls`.
     """
     max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
-    """Maximum number of calls without a price, which `max_usd` can't limit: calls of agent CLIs with your subscription,
-    and calls that count only towards `max_tokens`.
+    """Maximum number of calls that have no price, so that `max_usd` can't limit them: calls that agent CLIs make with
+    your subscription, and calls that count only towards `max_tokens`.
     """
     at_cap: Literal["finish", "ask"] = "finish"
-    """At the limit: vote on the existing answers, or wait for your decision until the run's time limit."""
+    """At a limit, `finish`: agents vote on the existing answers. `ask`: the run waits for your decision, at most until
+    its time limit.
+    """
 
     @property
     def weighs_cache(self) -> bool:
@@ -275,15 +277,15 @@ class NestedConfig(Settings, frozen=True):
     """Permission for agents to start runs (see docs/nested-runs.md)."""
 
     max_depth: int = Field(default=1, ge=1, le=5)
-    """Maximum depth of runs below this one. 1: nested runs can't start more runs."""
+    """Maximum number of levels of nested runs. 1: nested runs can't start runs themselves."""
     max_runs: int = Field(default=3, ge=1, le=100)
     """Maximum number of runs that all agents together may start."""
     share_of_budget: float = Field(default=0.5, gt=0, le=0.9)
-    """The share of the budget for all nested runs together."""
+    """The share of this run's budget that all nested runs together may spend."""
 
 
 class ProviderLimits(Settings, frozen=True):
-    """Limits for all runs of a background process, per provider and key. If two runs set different limits, the
+    """Limits that all runs of one background process share, per provider and key. If two runs set different limits, the
     lower one applies while both are active.
     """
 

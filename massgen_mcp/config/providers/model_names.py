@@ -65,6 +65,8 @@ def _suggest(name: str | None) -> str:
 
 def _meant(model: str) -> str:
     """What was most likely meant, as words that end in a blank; nothing where none is near."""
+    if model.startswith("$"):
+        return "massgen doesn't replace variables; "
     if model in provider_names():
         return f"it is a provider: use --backend {model}, or "
     strong = (row.strong_model for row in PROVIDERS if row.strong_model)

@@ -425,7 +425,7 @@ async function changes(run, into, note, wish, whose) {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', {...again, question: wish.value, changes_of: `${id}/${whose || 'winner'}`})).run_id)}`);
   }));
   const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''}${file.uncounted ? '' : file.added === undefined || file.added === null ? ' binary' : ` +${file.added} −${file.removed || 0}`}`;
-  const names = {clean: 'These changes fit your current files. Nothing has changed yet.', conflicts: 'Some of these files have changed in the meantime. Nothing was applied. You can apply the others.',
+  const names = {clean: 'These changes fit your current files. Nothing has been changed yet.', conflicts: 'Some of these files have changed in the meantime. Nothing was applied. You can apply the others.',
     unchanged: 'Your files already have these changes.'};
   go.addEventListener('click', doing(go, note, async () => {
     const added = others.filter(box => box.checked), picked = [...boxes, ...others].flatMap(chosen), paths = picked.map(box => box.value);

@@ -110,7 +110,7 @@ def _team_check(servers: list[LocalServer], clis: list[OwnCli], environ: Mapping
         team = team_of(environ, servers, local_places(environ), clis=clis)
     except MassgenError as error:
         return DoctorCheck("default team", "warn", "none", str(error))
-    return DoctorCheck("default team", "ok", f"{team.description}: {_agents(team.config)}")
+    return DoctorCheck("default team", "ok", f"{team.payment}: {_agents(team.config)}")
 
 
 def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:

@@ -12,7 +12,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.people import User
 from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter, TakenOver
 from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
-from massgen_mcp.runs.engine.index import RunIndex
+from massgen_mcp.runs.engine.index import SINGLE_RUNS, RunFilter, RunIndex
 from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
@@ -40,6 +40,7 @@ from massgen_mcp.runs.engine.store import RunStore
 
 __all__ = [
     "RUN_ID_PREFIX",
+    "SINGLE_RUNS",
     "Action",
     "Added",
     "AuditEntry",
@@ -63,6 +64,7 @@ __all__ = [
     "NewRun",
     "NewsHost",
     "RunFiles",
+    "RunFilter",
     "RunIndex",
     "RunRow",
     "RunStore",

@@ -8,7 +8,6 @@ Places are counted over all processes. A run that waits for another one would ho
 of such runs would wait for ever: a nested run works in the place of the run that it was started in, so it needs none.
 """
 
-import json
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -50,39 +49,39 @@ def allocate(room: int, queues: Iterable[QueueDepth]) -> dict[str, int]:
     return turns
 
 
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A runner that takes runs: its credentials, its id, and the ids of the only runs that it may take, as JSON."""
+
+    fingerprint: str
+    runner: str
+    among: str | None
+
+
 def claim(
-    db: SqlConnection,
-    fingerprint: str,
-    runner: str,
-    max_running: int,
-    absent: Collection[str],
-    among: Collection[str] | None,
-    held_back: Mapping[str, str],
+    db: SqlConnection, claimant: Claimant, max_running: int, absent: Collection[str], held_back: Mapping[str, str]
 ) -> list[RunRow]:
     """Do what `RunQueue.claim` does, within a transaction."""
-    only = None if among is None else json.dumps(list(among))
+    fingerprint = claimant.fingerprint
     _note_held_back(db, fingerprint, held_back)
     room = max_running - sql.count(db, f"{sql.RUNNING} AND {sql.NEEDS_A_PLACE}")
-    queues = [queue for queue in _queues(db, fingerprint, only) if queue.fingerprint not in absent]
+    queues = [queue for queue in _queues(db, fingerprint, claimant.among) if queue.fingerprint not in absent]
     turns = allocate(room, queues).get(fingerprint, 0)
-    taken = (runner, time.time(), fingerprint, only)
-    rows = _take(db, f"NOT ({sql.NEEDS_A_PLACE})", *taken, sys.maxsize)
+    rows = _take(db, f"NOT ({sql.NEEDS_A_PLACE})", claimant, sys.maxsize)
     if turns:
-        rows += _take(db, sql.NEEDS_A_PLACE, *taken, turns)
+        rows += _take(db, sql.NEEDS_A_PLACE, claimant, turns)
     return sorted(rows, key=lambda row: row.number)
 
 
-def _take(
-    db: SqlConnection, condition: str, runner: str, now: float, fingerprint: str, among: str | None, most: int
-) -> list[RunRow]:
-    """Let a runner have the oldest of these runs that wait, at most so many. `among` as in `_queues`."""
+def _take(db: SqlConnection, condition: str, claimant: Claimant, most: int) -> list[RunRow]:
+    """Let a runner have the oldest of these runs that wait, at most so many."""
     rows = db.execute(
         "UPDATE runs SET resumes = resumes + CASE WHEN state = 'interrupted' THEN 1 ELSE 0 END, state = 'running',"
         " runner = ?1, started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
         f" WHERE number IN (SELECT number FROM runs WHERE {sql.WAITING} AND {condition} AND fingerprint = ?3"
         " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
         f" ORDER BY {sql.TURN} LIMIT ?5) RETURNING {sql.COLUMNS}",
-        (runner, now, fingerprint, among, most),
+        (claimant.runner, time.time(), claimant.fingerprint, claimant.among, most),
     )
     return [sql.row_of(row) for row in rows.fetchall()]
 

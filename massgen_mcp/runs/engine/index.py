@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.events.record import JOURNAL_VERSION
@@ -13,6 +14,22 @@ from massgen_mcp.runs.engine.rows import RunRow, StateFigures, WorkRow
 from massgen_mcp.runs.engine.scope import StorePart
 
 
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """A choice of runs to list. None: any."""
+
+    state: RunStatus | None = None
+    session_id: str | None = None
+    """A session of the current user."""
+    since: float | None = None
+    """Started then or later, in seconds since the epoch."""
+    kind: ListedKind = "all"
+
+
+EVERY_RUN = RunFilter()
+SINGLE_RUNS = RunFilter(kind="single")
+
+
 class RunIndex(StorePart):
     """The rows of runs, for reading."""
 
@@ -21,19 +38,8 @@ class RunIndex(StorePart):
         with self._scope.database.reading() as db:
             return self._scope.get_row(db, run_id)
 
-    def list_recent(
-        self,
-        *,
-        state: RunStatus | None = None,
-        session_id: str | None = None,
-        since: float | None = None,
-        before: int | None = None,
-        kind: ListedKind = "all",
-        limit: int,
-    ) -> list[RunRow]:
-        """Return rows, newest first. `since`: started then or later; `before`: the `number` of the last row already
-        seen. The name of a session means one of whoever asks.
-        """
+    def list_recent(self, wanted: RunFilter = EVERY_RUN, *, before: int | None = None, limit: int) -> list[RunRow]:
+        """Return rows, newest first. `before`: the `number` of the last row already seen."""
         owner = self._scope.owner
         with self._scope.database.reading() as db:
             return sql.every(
@@ -41,13 +47,13 @@ class RunIndex(StorePart):
                 "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created >= ?3)"
                 " AND (?4 IS NULL OR number < ?4) AND (?6 IS NULL OR owner = ?6)"
                 " AND ?7 IN ('all', kind) ORDER BY number DESC LIMIT ?5",
-                state,
-                session_id,
-                since,
+                wanted.state,
+                wanted.session_id,
+                wanted.since,
                 before,
                 limit,
-                "" if owner is None and session_id is not None else owner,
-                kind,
+                "" if owner is None and wanted.session_id is not None else owner,
+                wanted.kind,
             )
 
     def find_unfinished(self, directory: Path) -> list[RunRow]:

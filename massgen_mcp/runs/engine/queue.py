@@ -1,5 +1,6 @@
 """The queue of runs: how they come into it, and to whom they are given."""
 
+import json
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from massgen_mcp.request.build import OnConflict
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.claiming import (
+    Claimant,
     check_alone,
     check_queue,
     check_quota,
@@ -111,9 +113,10 @@ class RunQueue(StorePart):
         id, what else those wait for that their runner leaves in the queue, in words (`RunRow.held_back_by`); no place
         is held free for them either.
         """
+        only = None if among is None else json.dumps(list(among))
         # What a power cut takes back is claimed again, and goes on from its journal.
         with self._scope.database.hasty_transaction() as db:
-            return claim(db, fingerprint, runner, max_running, absent, among, held_back or {})
+            return claim(db, Claimant(fingerprint, runner, only), max_running, absent, held_back or {})
 
     def list_waiting(self, fingerprint: str) -> list[WorkRow]:
         """Return the runs that a runner with these credentials could take, oldest first."""

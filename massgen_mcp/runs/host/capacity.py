@@ -14,6 +14,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FileStore, WorkRow
+from massgen_mcp.views.plain_text import counted
 
 AHEAD = 2
 """No run is taken while so many times the calls that a limit lets through at once are under way or waiting."""
@@ -49,7 +50,8 @@ class Load:
         for call in team.values():
             limit = min(call.concurrency, self.limits.get(call.destination, 1 << 30))
             if self.calls[call.destination] >= AHEAD * limit:
-                return f"other runs already use all {limit} parallel calls allowed at {call.destination.address}"
+                allowed = counted(limit, "parallel call")
+                return f"other runs have reached the limit of {allowed} at {call.destination.address}"
         return None
 
 

@@ -202,8 +202,9 @@ async def execute_run(run: RunFiles, run_id: str, context: RunContext) -> RunSta
                 _tell_of_base(journal, state, base_taken, set_up)
                 losses.record_in(journal, state)
                 await observer.before_models()
-                denied = _find_denial(choices.values()) or judging.denied or ""
-                await _conduct(conductor, journal, state, judging, denied, run_spec.team, moved)
+                denied = _find_denial(choices.values()) or judging.denied
+                obstacle = await _find_obstacle(denied, moved, run_spec.team)
+                await _conduct(conductor, journal, state, judging, obstacle)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -250,23 +251,29 @@ def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None
         journal.record(set_up)
 
 
+async def _find_obstacle(
+    denied: str | None, moved: str | None, team: Iterable[Member]
+) -> tuple[str, FailureReason] | None:
+    """Return why a run cannot work here: its commands or checks have no sandbox (`denied`), it cannot begin with the
+    changes that it was to go on with (`moved`), or a required MCP server is not there.
+    """
+    if denied:
+        return denied, "sandbox_denied"
+    if lacking := moved or await _lacking(team):
+        return lacking, "config_invalid"
+    return None
+
+
 async def _conduct(
     conductor: Conductor,
     journal: EventWriter,
     state: RunState,
     judging: Judging,
-    denied: str,
-    team: Iterable[Member],
-    moved: str | None,
+    obstacle: tuple[str, FailureReason] | None,
 ) -> None:
-    """Conduct the run to its end: at once, where its commands or checks have no sandbox (`denied`), where an MCP server
-    that is required is not there, or where it cannot begin with the changes that it was to go on with (`moved`).
-    """
-    reason: FailureReason = "sandbox_denied"
-    if not denied:
-        denied, reason = moved or await _lacking(team) or "", "config_invalid"
-    if denied:
-        journal.record(failure_of(state, denied, reason))
+    """Conduct the run to its end, at once where there is an obstacle."""
+    if obstacle is not None:
+        journal.record(failure_of(state, *obstacle))
         await journal.settle()
         return
     if judging.problem and state.checked_base is None:

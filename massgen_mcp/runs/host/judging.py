@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -65,21 +64,17 @@ async def prepare_judging(
         return Judging(problem=NO_COPIES)
     if problem:
         return Judging(problem=problem)
-    level, image = choice.level, choice.image
-    make = partial(_judge, run, config, environ, level, image, copies, tools)
-    return Judging(await anyio.to_thread.run_sync(make))
+    rules = check_rules(config.orchestrator, choice.level, choice.image, (find_home(environ).path, run.path), tools)
+    return Judging(await anyio.to_thread.run_sync(_judge, run, config, environ, copies, rules))
 
 
 def _judge(
     run: RunFiles,
     config: Config,
     environ: Mapping[str, str],
-    level: LevelName,
-    unpacked: Image | None,
     copies: WorkingCopies,
-    tools: ProjectTools,
+    rules: CheckRules,
 ) -> FileJudge:
-    hidden = (find_home(environ).path, run.path)
     redactor = redactor_for(environ, [agent.backend for agent in config.agents], config.server_variables)
     place = run.path / "checks"
     remove_tree(place)  # of a process that was lost
@@ -90,19 +85,11 @@ def _judge(
         if found is not None:
             shown.append(replace(one, layered=True))
             secret += found
-    rules = check_rules(config.orchestrator, level, unpacked, (*hidden, *secret), tools)
+    rules = replace(rules, hidden=(*rules.hidden, *secret))
     places = [*(one.host for one in shown), *rules.tools.readable]
     environment = environment_of(rules, places, config.orchestrator.setup)
     kept = BaseOutcomes(kept_file(find_home(environ).path, config), copies.base.tree, environment, redactor)
-    return FileJudge(
-        copies.kept.repository,
-        copies.base,
-        place,
-        rules,
-        shown=(*shown, *copies.installed),
-        made=copies.kept.made,
-        kept=kept,
-    )
+    return FileJudge(copies.kept, copies.base, place, rules, shown=(*shown, *copies.installed), kept=kept)
 
 
 def check_rules(

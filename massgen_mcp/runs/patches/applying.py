@@ -119,30 +119,38 @@ _Earlier = tuple[tuple[Settled, ...], tuple[str, ...]]
 """What was found half-done: `settled` and `unsettled`, as `Application` has them."""
 
 
-def apply_run(
-    home: Home,
-    view: RunView,
-    *,
-    dry_run: bool,
-    agent: str | None = None,
-    paths: Sequence[str] = (),
-    branch: str | None = None,
-    undo: bool = False,
-    directory: Path | None = None,
-) -> Application:
-    """Apply what the winner of a run changed, or what the latest answer of `agent` did (of one that was dropped: its
-    unfinished copy), put it on a new branch, or take back what was applied last. In a tie `agent` has to be named.
-
-    `directory`: what stands for the run's only directory here. Raises `MassgenError` not_finished, and as
-    `apply_patch`.
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """Changes of a run, and what to do with them: merge them into the caller's directories, put them on a new `branch`,
+    or undo the last merge.
     """
+
+    dry_run: bool
+    """Show what would happen, and change nothing."""
+    agent: str | None = None
+    """The agent whose latest answer is meant, or its unfinished copy if it was dropped; None: the winner. A tie has
+    none.
+    """
+    paths: Sequence[str] = ()
+    """The only files or hunks that are wanted; empty: all."""
+    branch: str | None = None
+    undo: bool = False
+    directory: Path | None = None
+    """The directory of this machine that stands for the run's only one."""
+
+
+def apply_run(home: Home, view: RunView, request: ApplyRequest) -> Application:
+    """Do what the request asks for. Raises `MassgenError` not_finished, and as `apply_patch`."""
+    agent, dry_run = request.agent, request.dry_run
     if not view.ended:
         raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait until it ends")
     run = view.snapshot
-    if agent is None and not undo and run.work_done.undecided:
+    if agent is None and not request.undo and run.work_done.undecided:
         raise MassgenError("invalid_action", f"{run.work_done.undecided}; nothing was applied")
     changes = run.best_changes if agent is None else run.agents[find_agent(run.agents, agent)].latest_changes
     made = RunPatch.of(view.row.run_id, view.directory, changes)
+    if made is None and view.damage is not None:
+        raise view.damage
     if made is None:
         nothing = f"run {view.row.run_id} has changed none of your files"
         raise MassgenError("invalid_action", nothing if agent is None else f"{agent} has changed none of your files")
@@ -152,15 +160,15 @@ def apply_run(
             "apply them by hand:"
         )
         raise MassgenError("invalid_action", f"{message} {command}")
-    made = replace(made, patch=replace(made.patch, places=_placed(made.patch.places, directory)))
-    if undo:
+    made = replace(made, patch=replace(made.patch, places=_placed(made.patch.places, request.directory)))
+    if request.undo:
         return undo_patch(home, made, dry_run=dry_run)
-    if branch is not None:
+    if request.branch is not None:
         subject = preview(view.row.question, SUBJECT_CHARACTERS)
         message = f"{subject}\n\nRun: {made.run_id}"
-        application = branch_patch(home, made, branch, message, dry_run=dry_run, paths=paths)
+        application = branch_patch(home, made, request.branch, message, dry_run=dry_run, paths=request.paths)
     else:
-        application = apply_patch(home, made, dry_run=dry_run, paths=paths)
+        application = apply_patch(home, made, dry_run=dry_run, paths=request.paths)
     return with_checks(application, made, run)
 
 

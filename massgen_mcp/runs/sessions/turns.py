@@ -11,7 +11,7 @@ from itertools import chain
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.question import EarlierTurn
-from massgen_mcp.runs.engine import EarlierChanges, RunIndex, RunRow
+from massgen_mcp.runs.engine import EarlierChanges, RunFilter, RunIndex, RunRow
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import counted
 
@@ -89,7 +89,7 @@ class SessionTurns:
 
     def _rows(self, session_id: str, most: int) -> list[RunRow]:
         """The newest first, and the run that is called so at the end."""
-        rows = self._index.list_recent(session_id=session_id, limit=most)
+        rows = self._index.list_recent(RunFilter(session_id=session_id), limit=most)
         begun_by = self._index.find_known([session_id]) if len(rows) < most else ()
         return [*rows, *map(self._index.get, begun_by)]
 

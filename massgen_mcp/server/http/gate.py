@@ -8,7 +8,7 @@ for a way to get a token has to hear that there is none, not that it needs one f
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from resource import RLIMIT_NOFILE, getrlimit
 
@@ -63,17 +63,25 @@ class Pages:
     sessions: TokenVerifier | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The clients that a gate lets in: by token, by the host that they name, and by the page that they come from."""
+
+    tokens: Tokens
+    hosts: Sequence[str]
+    origins: Sequence[str] = ()
+    strangers: Strangers = field(default_factory=Strangers)
+    """Connections that have shown no token yet."""
+
+
 class Gate:
     """Passes on the requests that name a host of ours, come from no foreign page and carry a token that is right."""
 
     def __init__(
         self,
         app: ASGIApp,
+        admission: Admission,
         *,
-        tokens: Tokens,
-        hosts: Sequence[str],
-        origins: Sequence[str],
-        strangers: Strangers,
         guards: Callable[[str], bool] = lambda path: path.rstrip("/") == PATH,
         public: ASGIApp | None = None,
         operating: Operating | None = None,
@@ -84,13 +92,12 @@ class Gate:
         self._guards = guards
         self._operating = operating
         self._beside = beside
-        self._hosts = hosts
-        self._origins = origins
+        self._admission = admission
         self._wrong = _WrongTokens()
         self._turn = anyio.Lock()
-        self._tokens = tokens
+        self._tokens = tokens = admission.tokens
         self._public = public or _public(tokens, beside.pages if beside else ())
-        room = _Room(self._answer_admitted, strangers, self._wrong, tokens)
+        room = _Room(self._answer_admitted, admission.strangers, self._wrong, tokens)
         self._guarded = _guarded(room, tokens)
         self._by_cookie = _guarded(room, tokens.with_sessions(beside.sessions if beside else None))
 
@@ -160,12 +167,12 @@ class Gate:
             await refusal(scope, receive, send)
 
     def _misdirected(self, header: Callable[[str], list[str]]) -> Response | None:
-        if [host.lower() for host in header("host")] not in ([host] for host in self._hosts):
+        if [host.lower() for host in header("host")] not in ([host] for host in self._admission.hosts):
             return PlainTextResponse("Invalid Host header", 421)
         return None
 
     def _foreign(self, header: Callable[[str], list[str]]) -> Response | None:
-        if any(origin not in self._origins for origin in header("origin")):
+        if any(origin not in self._admission.origins for origin in header("origin")):
             return PlainTextResponse("Invalid Origin header", 403)
         return None
 

@@ -25,7 +25,7 @@ from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.people import People
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.http.connections import LimitedConfig, Strangers
-from massgen_mcp.server.http.gate import PATH, Gate, Pages
+from massgen_mcp.server.http.gate import PATH, Admission, Gate, Pages
 from massgen_mcp.server.http.oauth import OAuthSettings, OAuthTokens
 from massgen_mcp.server.http.operating import METRICS, Operating
 from massgen_mcp.server.http.tokens import Tokens
@@ -110,10 +110,7 @@ async def serve_http(
         operating = Operating(built.service.access)
         gate = Gate(
             app,
-            tokens=tokens,
-            hosts=hosts,
-            origins=origins,
-            strangers=strangers,
+            Admission(tokens, hosts, origins, strangers),
             guards=lambda path: path.rstrip("/") in (PATH, METRICS),
             operating=operating,
             beside=beside,

@@ -8,7 +8,7 @@ from massgen_mcp.server.results.configs import ConfigList, config_list
 from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply
 from massgen_mcp.server.results.result import Result, ResultView, render_result, result, whole_result
 from massgen_mcp.server.results.runs import RunList, run_list
-from massgen_mcp.server.results.start import Started, planned, started
+from massgen_mcp.server.results.start import Started, StartFacts, planned, started
 from massgen_mcp.server.results.status import Controlled, Status, Waited, controlled, kept_budget, status, waited
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Result",
     "ResultView",
     "RunList",
+    "StartFacts",
     "Started",
     "Status",
     "ToolReply",

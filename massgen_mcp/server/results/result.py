@@ -186,12 +186,12 @@ def result(
     unknown or named with another view, run_damaged where the record is damaged; one agent's answer is shown if it came
     before the damage.
     """
-    return _paged_result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES, going_on)
+    return _paged_result(view, what, agent, _Bounds(offset, limit or sys.maxsize), going_on)
 
 
 def whole_result(view: RunView, what: ResultView, agent: str | None) -> Result:
     """The same in one piece, however large it is."""
-    return _paged_result(view, what, agent, 0, sys.maxsize, sys.maxsize)
+    return _paged_result(view, what, agent, _Bounds(most_bytes=sys.maxsize))
 
 
 def render_result(view: RunView, result: Result) -> str:
@@ -204,25 +204,30 @@ def render_result(view: RunView, result: Result) -> str:
 
 def first_page(view: RunView, *, spare: int) -> Result:
     """The first page that `get_result` gives of a run that has ended, `spare` bytes smaller. Raises as `result`."""
-    return _paged_result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
+    return _paged_result(view, "summary", None, _Bounds(most_bytes=MAX_BYTES - spare))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """The place and the size of a page."""
+
+    offset: int = 0
+    limit: int = sys.maxsize
+    """Characters of its text."""
+    most_bytes: int = MAX_BYTES
+    """All of it."""
 
 
 def _paged_result(
-    view: RunView,
-    what: ResultView,
-    asked: str | None,
-    offset: int,
-    limit: int,
-    most_bytes: int,
-    going_on: str = NOT_WOKEN,
+    view: RunView, what: ResultView, asked: str | None, bounds: _Bounds, going_on: str = NOT_WOKEN
 ) -> Result:
     if asked is not None and what not in ("agent", "diff"):
         raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
-        raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
+        raise MassgenError("run_damaged", f"{view.damage}. {salvage(view)}")
     agent = find_agent(view.snapshot.agents, asked) if what == "agent" or asked is not None else None
-    pages = _Pages(view, what, agent, _paged_text(view, what, agent, going_on), offset, limit, most_bytes, going_on)
-    if most_bytes == sys.maxsize:
+    pages = _Pages(view, what, agent, _paged_text(view, what, agent, going_on), bounds, going_on)
+    if bounds.most_bytes == sys.maxsize:
         return pages.page(ALL)
     return pages.best(DETAILS if what != "votes" else (ALL, *DETAILS))
 
@@ -280,17 +285,15 @@ class _Pages:
     what: ResultView
     agent: str | None
     text: str | None
-    offset: int
-    limit: int
-    most_bytes: int
+    bounds: _Bounds
     going_on: str
 
     def best(self, details: tuple[Detail, ...]) -> Result:
         """The page with as much around its text as there is room for."""
-        wanted = min(ANSWER_BYTES, json_bytes((self.text or "")[: self.limit]))
+        wanted = min(ANSWER_BYTES, json_bytes((self.text or "")[: self.bounds.limit]))
         frame = self._frame(details[0])
         for detail in details[1:]:
-            if self.most_bytes - self._around(frame).size >= wanted:
+            if self.bounds.most_bytes - self._around(frame).size >= wanted:
                 break
             frame = self._frame(detail)
         return self._page(frame)
@@ -301,8 +304,8 @@ class _Pages:
     def _page(self, frame: _Frame) -> Result:
         if self.text is None:
             return self._page_with(None, None, frame)
-        room = max(LEAST_BYTES, self.most_bytes - self._around(frame).size)
-        page, next_offset = page_of(self.text, self.offset, self.limit, room)
+        room = max(LEAST_BYTES, self.bounds.most_bytes - self._around(frame).size)
+        page, next_offset = page_of(self.text, self.bounds.offset, self.bounds.limit, room)
         return self._page_with(page, next_offset, frame)
 
     def _around(self, frame: _Frame) -> Result:
@@ -319,8 +322,8 @@ class _Pages:
     def _frame(self, detail: Detail) -> _Frame:
         """A page without its text and what depends on that, and whether what led to the answer is shortened on it."""
         view, run = self.view, self.view.snapshot
-        if self.offset > 0 or self.what == "diff":
-            files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.offset else None
+        if self.bounds.offset > 0 or self.what == "diff":
+            files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.bounds.offset else None
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
         if self.what == "votes":
@@ -421,10 +424,10 @@ class _Pages:
 
     def _whole(self, page: str, longer: str) -> str:
         """Of the last page. `longer`: where what is shortened on it is whole."""
-        if self.offset > 0 and not page:
+        if self.bounds.offset > 0 and not page:
             return f"There is no text at this offset: the text has {len(self.text or '')} characters."
-        if self.what == "diff" or self.offset > 0:
-            return "The diff is complete." if self.offset == 0 else "This is the last part."
+        if self.what == "diff" or self.bounds.offset > 0:
+            return "The diff is complete." if self.bounds.offset == 0 else "This is the last part."
         led = longer or "view=full or view=votes shows what led to it."
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
             return f"No agent answered; this is unfinished work. {led}"
@@ -435,7 +438,7 @@ class _Pages:
 
     def _longer(self) -> ResultView:
         """Where everything that was shortened on this page is whole."""
-        votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
+        votes = replace(self, what="votes", agent=None, text=None, bounds=replace(self.bounds, most_bytes=MAX_BYTES))
         return "full" if self.what == "votes" or votes.page(ALL).size > MAX_BYTES else "votes"
 
     def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:

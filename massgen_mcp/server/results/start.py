@@ -1,6 +1,7 @@
 """`start_run`: the run's id and its team; after a wait that saw the end, the first page of the result, too."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel
@@ -122,45 +123,37 @@ class Started(ToolReply):
         return (Begun, Waiting, Result)
 
 
-def planned(
-    team: Team,
-    reach: Reach,
-    expected: Estimate,
-    environ: Mapping[str, str],
-    where_keys_go: str,
-    aside: str = "",
-    checks: Sequence[TriedCheck] = (),
-) -> Started:
-    """`aside`: what the caller should know about the team."""
-    config = team.config
+@dataclass(frozen=True, slots=True)
+class StartFacts:
+    """Facts about a run that are known before it starts."""
+
+    team: Team
+    reach: Reach
+    expected: Estimate
+    aside: str = ""
+    """A note to the caller about the team."""
+    checks: Sequence[TriedCheck] = ()
+
+
+def planned(facts: StartFacts, environ: Mapping[str, str], where_keys_go: str) -> Started:
+    config, checks = facts.team.config, facts.checks
     missing = missing_keys(config, environ)
     shown = Waiting(
         status="planned",
         team=team_of(config),
         checks=_checks(checks),
         missing_keys=missing,
-        note=_notes(config, aside),
+        note=_notes(config, facts.aside),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else _after_plan(checks),
     )
-    return Started(shown=shown, begun=_begun(team, reach, expected))
+    return Started(shown=shown, begun=_begun(facts))
 
 
-def started(
-    view: RunView,
-    team: Team,
-    reach: Reach,
-    expected: Estimate,
-    *,
-    reused: bool,
-    note: str,
-    aside: str = "",
-    checks: Sequence[TriedCheck] = (),
-    woken: bool = False,
-) -> Started:
-    """`note`: what the caller should know about the run's session; `aside`: about its team; `woken`: whether the end
-    of the run wakes the caller.
+def started(view: RunView, facts: StartFacts, *, reused: bool, note: str, woken: bool = False) -> Started:
+    """`note`: what the caller should know about the run's session; `woken`: whether the end of the run wakes the
+    caller.
     """
-    begun = _begun(team, reach, expected, reused=reused)
+    begun = _begun(facts, reused=reused)
     if view.ended and view.damage is None:
         begun = begun.model_copy(update={"reach": None, "estimate": None, "reused": reused or None})
         spare = json_bytes([begun.model_dump(), note])
@@ -168,10 +161,10 @@ def started(
     shown = Waiting(
         run_id=view.row.run_id,
         status=view.state,
-        team=team_of(team.config),
-        checks=_checks(checks),
+        team=team_of(facts.team.config),
+        checks=_checks(facts.checks),
         reason=reason_of(view),
-        note=_notes(team.config, aside),
+        note=_notes(facts.team.config, facts.aside),
         next_step=next_step(view, choose_waiting(woken=woken)),
     )
     return Started(shown=shown, begun=begun, session_note=note)
@@ -199,11 +192,12 @@ def _notes(config: Config, aside: str) -> str | None:
     return preview(" ".join(filter(None, (note_on_team(config), aside))), NOTE_CHARACTERS) or None
 
 
-def _begun(team: Team, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
+def _begun(facts: StartFacts, *, reused: bool | None = None) -> Begun:
+    team = facts.team
     return Begun(
         reused=reused,
         source=preview(team.source, SOURCE_CHARACTERS),
         ignored=preview(team.note, IGNORED_CHARACTERS) if team.note else None,
-        reach=preview(str(reach), REACH_CHARACTERS),
-        estimate=str(expected),
+        reach=preview(str(facts.reach), REACH_CHARACTERS),
+        estimate=str(facts.expected),
     )

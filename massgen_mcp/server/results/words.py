@@ -129,8 +129,8 @@ def salvage(view: RunView) -> str:
         return "Start a new run if you still need an answer."
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
     where = "get_result with view=agent (`massgen result --agent`)"
-    whole = f"{where} returns earlier answers by {answered}; " if answered else ""
-    return f"{whole}undamaged files are in {view.directory.path}. Start a new run for the rest."
+    whole = f"{where} returns earlier answers by {answered}. " if answered else ""
+    return f"{whole}Undamaged files are in {view.directory.path}. Start a new run for the rest."
 
 
 def note_on(view: RunView) -> str | None:

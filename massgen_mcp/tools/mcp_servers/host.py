@@ -126,7 +126,8 @@ class Server:
         return [name for name in names if name not in known]
 
     def _explain_absent(self, names: Iterable[str]) -> str:
-        return f"it has no tool named {', '.join(names)}; it has {', '.join(sorted(tool.name for tool in self._known))}"
+        known = ", ".join(sorted(tool.name for tool in self._known)) or "none"
+        return f"it has no tool named {', '.join(names)}; it has {known}"
 
     async def settled(self) -> None:
         """Until it is up or its start has failed, at most as long as the config says from when it was wanted."""

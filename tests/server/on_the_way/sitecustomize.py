@@ -24,10 +24,10 @@ HANDED_OVER = {
 BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}
 """What is above them on the stack is the MCP server, which is the same for all tools."""
 WALKS = {
-    "start": ("server/tools.py", ("runs/engine/queue.py", "add")),
-    "model": ("runs/host/runner.py", ("backends/scripted.py", "stream")),
+    "start": (("server/tools.py", "start_run"), ("runs/engine/queue.py", "add")),
+    "model": (("runs/host/runner.py", "main"), ("backends/scripted.py", "stream")),
 }
-"""The file in which each begins, and the function with which it ends."""
+"""The functions with which each begins and ends."""
 entered: dict[str, dict[str, None]] = {}
 """Files in which a function was called, by walk."""
 out = os.open(os.environ["MASSGEN_TEST_WAY"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -36,7 +36,7 @@ out = os.open(os.environ["MASSGEN_TEST_WAY"], os.O_WRONLY | os.O_APPEND | os.O_C
 def walk(file: str, function: str) -> None:
     """Note the file for the walks that have begun, and write those that end here."""
     for name, (begin, end) in list(WALKS.items()):
-        if file == begin:
+        if (file, function) == begin:
             entered.setdefault(name, {})
         if name in entered:
             entered[name][file] = None

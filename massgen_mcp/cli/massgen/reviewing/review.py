@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -358,6 +359,10 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+_ChooseAgent = Callable[[Reviewed, Mapping[str, str], Mapping[str, int]], str | None]
+"""Which agent is asked about a finding, of those with these vendors and this much work."""
+
+
 @dataclass
 class _Refuting:
     """Each finding goes to an agent that has not found it, and a refutation to a second one; in place of one that says
@@ -372,34 +377,27 @@ class _Refuting:
     """The reasons for which verdicts do not count."""
 
     async def tried(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
-        found = [*findings]
-        vendors = self._list_vendors()
-        while dealt := _deal(found, vendors, refuter_of, lambda one: one.tried_by is None):
-            for place in (place for places in dealt.values() for place in places):
-                found[place] = replace(found[place], due=True)
-            verdicts = await self._collect(REFUTE, found, dealt)
-            for place, (agent, verdict) in verdicts.items():
-                refuted = verdict.verdict == "refuted"
-                found[place] = replace(found[place], tried_by=agent, refuted=refuted, reason=verdict.reason)
-            if not _drop_silent(vendors, dealt, verdicts):
-                break
-        return tuple(found)
+        return await self._judge(REFUTE, findings, refuter_of, lambda one: one.tried_by is None)
 
     async def judge_refutations(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
         """Have a second agent read the reason of each refutation."""
+        return await self._judge(ACCEPT, findings, choose_second_reader, lambda one: one.needs_second)
+
+    async def _judge(
+        self, task: str, findings: Sequence[Reviewed], choose: _ChooseAgent, is_open: Callable[[Reviewed], bool]
+    ) -> tuple[Reviewed, ...]:
+        """Ask about the open findings until each has a verdict, or no agent is left that says anything."""
         found = [*findings]
-        vendors = self._list_vendors()
-        while dealt := _deal(found, vendors, choose_second_reader, lambda one: one.needs_second):
-            verdicts = await self._collect(ACCEPT, found, dealt)
+        vendors = {agent: vendor_of(settings.backend) for agent, settings in self.able.items()}
+        while dealt := _deal(found, vendors, choose, is_open):
+            for place in chain.from_iterable(dealt.values()):
+                found[place] = replace(found[place], due=True)
+            verdicts = await self._collect(task, found, dealt)
             for place, (agent, verdict) in verdicts.items():
-                accepted = verdict.verdict == "accepted"
-                found[place] = replace(found[place], judged_by=agent, accepted=accepted, objection=verdict.reason)
+                found[place] = _note_verdict(task, found[place], agent, verdict)
             if not _drop_silent(vendors, dealt, verdicts):
                 break
         return tuple(found)
-
-    def _list_vendors(self) -> dict[str, str]:
-        return {agent: vendor_of(settings.backend) for agent, settings in self.able.items()}
 
     async def _collect(
         self, task: str, found: Sequence[Reviewed], dealt: Mapping[str, Sequence[int]]
@@ -462,10 +460,16 @@ class _Refuting:
             verdicts[agent].update(_verdicts(ended.best_answer or ""))
 
 
+def _note_verdict(task: str, one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
+    if task == REFUTE:
+        return replace(one, tried_by=agent, refuted=verdict.verdict == "refuted", reason=verdict.reason)
+    return replace(one, judged_by=agent, accepted=verdict.verdict == "accepted", objection=verdict.reason)
+
+
 def _deal(
     found: Sequence[Reviewed],
     vendors: Mapping[str, str],
-    choose: Callable[[Reviewed, Mapping[str, str], Mapping[str, int]], str | None],
+    choose: _ChooseAgent,
     is_open: Callable[[Reviewed], bool],
 ) -> dict[str, list[int]]:
     """Return the places of findings that are still open, by the agent that is asked about them."""

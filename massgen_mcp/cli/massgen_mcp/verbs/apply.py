@@ -8,6 +8,7 @@ from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.patches.applying import ApplyRequest
 from massgen_mcp.server.results import Applied, Ways, applied
 from massgen_mcp.server.results.reply import as_json
 
@@ -26,15 +27,8 @@ async def run(options: argparse.Namespace) -> int:
         run_id = await find_run_to_change(service, options, "undo" if options.undo else "apply")
 
         async def done(agent: str | None, branch: str | None, *, dry_run: bool) -> Applied:
-            application = await service.applier.apply(
-                run_id,
-                dry_run=dry_run,
-                agent=agent,
-                paths=options.paths,
-                branch=branch,
-                undo=options.undo,
-                directory=options.directory,
-            )
+            request = ApplyRequest(dry_run, agent, options.paths, branch, options.undo, options.directory)
+            application = await service.applier.apply(run_id, request)
             return applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
 
         wanted: list[tuple[str | None, str | None]] = [(options.agent, options.branch)]

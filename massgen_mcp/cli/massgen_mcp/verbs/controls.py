@@ -1,7 +1,11 @@
 """What a person has done with a run: `answer`, `raise-budget`, `resume`, `cancel`, and `mark` afterwards."""
 
 import argparse
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
+
+import anyio.to_thread
 
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.command_line import AS_IT_IS
@@ -10,7 +14,7 @@ from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.consent import RunDemands
+from massgen_mcp.runs.consent import RunDemands, read_demands
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.results import controlled
@@ -20,32 +24,21 @@ CANCEL_SECONDS = 10.0
 """How long a run is given to stop before `cancel` says that it has not."""
 
 
-async def answer_run(options: argparse.Namespace) -> int:
-    return await _control(options, "answer", message=options.text)
+_ACTIONS: Mapping[str, Action | Literal["resume"]] = MappingProxyType(
+    {"answer": "answer", "raise-budget": "raise_budget", "cancel": "cancel", "resume": "resume"}
+)
+"""By the verb that asks for it."""
 
 
-async def raise_budget(options: argparse.Namespace) -> int:
-    return await _control(options, "raise_budget", value=options.usd)
-
-
-async def cancel_run(options: argparse.Namespace) -> int:
-    return await _control(options, "cancel")
-
-
-async def resume_run(options: argparse.Namespace) -> int:
-    return await _control(options, "resume")
-
-
-async def _control(
-    options: argparse.Namespace, action: Action | Literal["resume"], *, message: str = "", value: float | None = None
-) -> int:
-    """Request it, and print the state of the run afterwards."""
+async def control_run(options: argparse.Namespace) -> int:
+    """Request what the verb asks for, and print the state of the run afterwards."""
+    action = _ACTIONS[options.verb]
     with run_service() as service:
-        run_id = await find_run_to_change(service, options, action.replace("_", " "))
+        run_id = await find_run_to_change(service, options, options.verb.replace("-", " "))
         if action == "resume":
             view = await service.resume(run_id, await accept_demands(service, run_id, options.trust))
         else:
-            view = await service.control(run_id, action, message, value)
+            view = await service.control(run_id, action, getattr(options, "text", ""), getattr(options, "usd", None))
         if action == "cancel":
             view = await service.watcher.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
     if options.json:
@@ -68,7 +61,7 @@ def is_trusted(trust: str | None, demands: RunDemands) -> bool:
 
 async def accept_demands(service: RunService, run_id: str, trust: str | None) -> str | None:
     """Return the digest of what an imported run asks for, if `--trust` or the person at the terminal accepts that."""
-    demands = await service.read_demands(run_id)
+    demands = await anyio.to_thread.run_sync(read_demands, service.access.engine, run_id, service.access.environ)
     if demands is None:
         return None
     if not is_trusted(trust, demands):

@@ -7,14 +7,17 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+import anyio.to_thread
+
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.controls import accept_demands, is_trusted
 from massgen_mcp.cli.named_runs import find_run_to_change
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.runs.moving import MovedIn, MovedOut
+from massgen_mcp.runs.moving import ImportRequest, MovedIn, MovedOut, move_in, move_out
 from massgen_mcp.server.results.reply import as_json as format_json
+from massgen_mcp.threads import run_in_stoppable_thread
 
 
 async def export_run(options: argparse.Namespace) -> int:
@@ -23,16 +26,16 @@ async def export_run(options: argparse.Namespace) -> int:
         target = OutputFile((options.to or Path(f"{run_id}.tar.gz")).absolute(), "--output")
         target.check()
         signal.signal(signal.SIGTERM, _interrupt)
-        moved = await service.upkeep.move_out(run_id, target.path)
+        access = service.access
+        moved = await run_in_stoppable_thread(partial(move_out, access.engine, access.get_watch, run_id, target.path))
     return _say(moved, f"{'moved' if moved.moved else 'copied'} to {moved.file}", as_json=options.json)
 
 
 async def import_run(options: argparse.Namespace) -> int:
     with run_service() as service:
         accepts = partial(is_trusted, options.trust)
-        moved = await service.upkeep.import_run(
-            options.file.absolute(), options.owner, accepts, back=options.back, is_only_import=options.yes
-        )
+        request = ImportRequest(options.file.absolute(), accepts, options.owner, options.back, options.yes)
+        moved = await anyio.to_thread.run_sync(move_in, service.access, request)
         if moved.asks_for and not options.json and (accepted := await accept_demands(service, moved.run_id, None)):
             await service.resume(moved.run_id, accepted)
             moved = replace(moved, asks_for=())

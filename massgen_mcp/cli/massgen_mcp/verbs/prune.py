@@ -2,23 +2,23 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.runs.access import RunAccess
+from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
+from massgen_mcp.threads import in_thread
 
 DAY = 24 * 3600.0
 
 
 async def run(options: argparse.Namespace) -> int:
-    older_than = None if options.older_than is None else options.older_than * DAY
     with run_service() as service:
-        if options.run_ids:
-            found = [await service.watcher.find_run_id(run_id, to_change=True) for run_id in options.run_ids]
-            pruned = await service.upkeep.prune_named(found, dry_run=options.dry_run)
-        else:
-            pruned = await service.upkeep.prune(dry_run=options.dry_run, older_than=older_than)
+        found = [await service.watcher.find_run_id(run_id, to_change=True) for run_id in options.run_ids]
+        pruned = await _prune(service.access, found, options)
     if options.json:
         failed = [{"run_id": run_id, "cause": cause} for run_id, cause in pruned.failed]
         removed = [asdict(one) for one in pruned.removed]
@@ -32,6 +32,16 @@ async def run(options: argparse.Namespace) -> int:
         for run_id, cause in pruned.failed:
             print_error(f"{run_id}: {cause}")
     return EXIT_FAILED if pruned.failed else EXIT_OK
+
+
+@in_thread
+def _prune(access: RunAccess, run_ids: Sequence[str], options: argparse.Namespace) -> Pruned:
+    if run_ids:
+        rows = [access.get_watch(run_id).row() for run_id in run_ids]
+        return prune_named(access.engine, rows, dry_run=options.dry_run)
+    access.engine.home.ensure()
+    older_than = None if options.older_than is None else options.older_than * DAY
+    return prune(access.whole_engine, dry_run=options.dry_run, older_than=older_than)
 
 
 def _size(size: float) -> str:

@@ -63,10 +63,8 @@ class RunObjects:
             found = [one for batch in batches for one in batch]
         return sorted((one["path"], one["size"]) for one in found if _kind(one["path"]) in kinds)
 
-    def put(
-        self, run_id: str, epoch: int, number: int, kind: Kind, root: Path, there: Iterable[str], gone: Iterable[str]
-    ) -> None:
-        """Write an archive of what is at these places below `root`."""
+    def put(self, name: str, root: Path, there: Iterable[str], gone: Iterable[str]) -> None:
+        """Write an archive of this name with what is at these places below `root`."""
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
                 _add(archive, _GONE, json.dumps(sorted(gone)).encode())
@@ -74,7 +72,7 @@ class RunObjects:
                     _add_file(archive, root, place)
             file.seek(0)
             with _translated():
-                obstore.put(self._store, f"runs/{run_id}/{epoch:08d}-{number:020d}-{kind}.tar.gz", file)
+                obstore.put(self._store, name, file)
 
     def pull(self, run_id: str, root: Path, kinds: Collection[Kind] = ("files",), *, only: str | None = None) -> None:
         """Bring a directory up to date. `only`: nothing but the file of this name."""
@@ -155,7 +153,8 @@ class Mirror:
             there, lost = ([one for one in chosen if is_work(one) == (kind == "work")] for chosen in (new, gone))
             if (there or lost) and not (last and kind == "work"):
                 self.archives += 1
-                self.objects.put(self.run_id, self.epoch, self.archives, kind, self.root, there, lost)
+                name = f"runs/{self.run_id}/{self.epoch:08d}-{self.archives:020d}-{kind}.tar.gz"
+                self.objects.put(name, self.root, there, lost)
         for place in gone:
             del self._known[place]
         self._known |= found
