@@ -153,7 +153,7 @@ class Play(Staged):
 
     def _done(self, agent: str, duty: Work) -> AnyEvent | Violation:
         draw, names = self.random, [entry.name for entry in duty.ballot.entries]
-        able = self.state.votable(duty.ballot).entries
+        able = self.state.checks.get_votable(duty.ballot).entries
         own = [entry.name for entry in able if self.state.author(entry.label) == agent]
         match duty.kind:
             case "confirm":

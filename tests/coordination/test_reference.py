@@ -267,7 +267,9 @@ class History:
             assert isinstance(AgentView(self.state, agent).vote("agent1", "because"), Violation)
             return
         choice = self.random.choice(entries)
-        own = [one for one in entries if label_of(one.label)[0] == place and one.label not in self.state.excluded]
+        own = [
+            one for one in entries if label_of(one.label)[0] == place and one.label not in self.state.checks.excluded
+        ]
         repeats = bool(own) and self.random.random() < self.repeating
         choice = own[0] if repeats else choice
         same = None if self.random.random() < 0.2 else [one for one in entries if self.random.random() < 0.4]
