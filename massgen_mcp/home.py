@@ -241,7 +241,7 @@ def _check_length(path: Path) -> None:
     if max(lengths) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
         raise MassgenError(
             "invalid_arguments",
-            f"{HOME_VARIABLE} must name a shorter path for the state directory: at most {MAX_PATH_BYTES} bytes, "
+            f"{HOME_VARIABLE} makes the state directory's path too long: use at most {MAX_PATH_BYTES} bytes, "
             f"with at most {MAX_NAME_BYTES} between two slashes",
         )
 

@@ -105,7 +105,7 @@ def _check_price_list(home: Home) -> list[DoctorCheck]:
     if not found.is_old:
         return [DoctorCheck("price list", "ok", message)]
     advice = f"run `massgen prices --from {NEWEST_LIST}`, or upgrade the package genai-prices"
-    return [DoctorCheck("price list", "warn", f"{message}: it has no prices for newer models", advice)]
+    return [DoctorCheck("price list", "warn", f"{message}, so it has no prices for newer models", advice)]
 
 
 def _state_directory(home: Home) -> list[DoctorCheck]:
@@ -179,7 +179,7 @@ def _open_files() -> list[DoctorCheck]:
                 f"run `ulimit -n {LOW_OPEN_FILES}` before you start the server",
             )
         ]
-    raised = f"; massgen's background process raises that to {hard}" if soft < hard else ""
+    raised = f"; massgen's background process raises this limit to {hard}" if soft < hard else ""
     return [DoctorCheck("open files", "ok", f"{soft} per process{raised}")]
 
 
@@ -243,7 +243,7 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "run `massgen wait ID` for one of these runs, with the keys it was started with"
+        advice = "set the keys that one of these runs was started with, then run `massgen wait ID` for it"
         checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none needed")]
 

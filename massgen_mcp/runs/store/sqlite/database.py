@@ -337,7 +337,7 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
 
-REBUILD = "`massgen doctor --rebuild` rebuilds the list of runs from their directories"
+REBUILD = "run `massgen doctor --rebuild` to rebuild the list of runs from their directories"
 
 
 def newer_schema(version: int) -> str:
@@ -357,7 +357,7 @@ def _translation(error: sqlite3.Error) -> MassgenError:
         case "SQLITE_FULL":
             return MassgenError("disk_full", f"{message}; free some space (`massgen prune` removes old runs)")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return MassgenError("store_unavailable", f"{message}; other processes are using it; try again")
+            return MassgenError("store_unavailable", f"{message} (other processes are using it); try again")
         case name if name.startswith(_BROKEN):
             return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
