@@ -24,12 +24,12 @@ from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.store.opening import LocalEngine
+from massgen_mcp.runs.store.sqlite.database import REBUILD
 
 LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
-AGAIN = "`massgen doctor --rebuild` rebuilds the list of runs from their directories"
 
 
 def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorCheck]:
@@ -188,12 +188,12 @@ def _store(engine: Engine) -> list[DoctorCheck]:
         kept = engine.files.with_events()
         if not kept:
             return [DoctorCheck("run store", "ok", "there are no runs yet")]
-        return [DoctorCheck("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", AGAIN)]
+        return [DoctorCheck("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", REBUILD)]
     problem = engine.store.database.examine()
     if problem is None:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
-            return [DoctorCheck("run store", "fail", f"the list of runs is empty, but {len(kept)} runs exist", AGAIN)]
+            return [DoctorCheck("run store", "fail", f"the list of runs is empty, but {len(kept)} runs exist", REBUILD)]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
@@ -225,7 +225,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
         checks.append(DoctorCheck("runs", "warn", f"without a directory: {_run_list(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
-        checks.append(DoctorCheck("runs", "warn", f"in no list: {_run_list(unknown)}", AGAIN))
+        checks.append(DoctorCheck("runs", "warn", f"in no list: {_run_list(unknown)}", REBUILD))
     return checks or [DoctorCheck("runs", "ok", f"{len(rows)} known")]
 
 
