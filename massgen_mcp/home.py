@@ -36,6 +36,8 @@ OAUTH_SECRET_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_SECRET"  # noqa: S105 - as abo
 WEBHOOKS_VARIABLE = "MASSGEN_MCP_WEBHOOKS"
 WEBHOOK_SECRET_VARIABLE = "MASSGEN_MCP_WEBHOOK_SECRET"  # noqa: S105 - as above
 
+REBUILD = "run `massgen doctor --rebuild` to rebuild the list of runs from their directories"
+
 PARENT_VARIABLE = "MASSGEN_MCP_PARENT"
 """Id of the run inside which a program works; what the program starts is nested in that run."""
 

@@ -18,13 +18,12 @@ from massgen_mcp.config.installed import wrong_versions
 from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
-from massgen_mcp.home import HOME_VARIABLE, Home
+from massgen_mcp.home import HOME_VARIABLE, REBUILD, Home
 from massgen_mcp.money.price_list import NEWEST_LIST, find_price_list
 from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
 from massgen_mcp.runs.doctor.result import DoctorCheck
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.store.opening import LocalEngine
-from massgen_mcp.runs.store.sqlite.database import REBUILD
 
 LOW_BYTES = 1 << 30
 LOW_INODES = 10_000

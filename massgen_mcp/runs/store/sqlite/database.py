@@ -14,7 +14,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import REBUILD, sync_directory
 
 BUSY_SECONDS = 30
 OTHER_HOME = "set MASSGEN_MCP_HOME to a writable directory"
@@ -336,8 +336,6 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
-
-REBUILD = "run `massgen doctor --rebuild` to rebuild the list of runs from their directories"
 
 
 def newer_schema(version: int) -> str:
