@@ -68,7 +68,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "list them in the call's `context_paths` instead.",
         ),
         Entry(
-            "You can't accept it in this state: …",
+            "You can't accept this config yet: …",
             "The config's skills have too many files, are too large, or contain something other than files.",
             "Remove what the message names from the skills directory, or remove `use_skills` from the config.",
         ),

@@ -113,7 +113,7 @@ class JournalNewer(MassgenError):
     def __init__(self, part: str) -> None:
         super().__init__(
             "journal_newer",
-            f"a newer massgen-mcp wrote {part}; upgrade massgen-mcp to continue the run, which stays unchanged",
+            f"a newer massgen-mcp wrote {part}, so the run stays unchanged; upgrade massgen-mcp to continue it",
         )
 
 

@@ -36,6 +36,8 @@ OAUTH_SECRET_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_SECRET"  # noqa: S105 - as abo
 WEBHOOKS_VARIABLE = "MASSGEN_MCP_WEBHOOKS"
 WEBHOOK_SECRET_VARIABLE = "MASSGEN_MCP_WEBHOOK_SECRET"  # noqa: S105 - as above
 
+REBUILD = "run `massgen doctor --rebuild` to rebuild the list of runs from their directories"
+
 PARENT_VARIABLE = "MASSGEN_MCP_PARENT"
 """Id of the run inside which a program works; what the program starts is nested in that run."""
 
@@ -241,7 +243,7 @@ def _check_length(path: Path) -> None:
     if max(lengths) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
         raise MassgenError(
             "invalid_arguments",
-            f"{HOME_VARIABLE} must name a shorter path for the state directory: at most {MAX_PATH_BYTES} bytes, "
+            f"{HOME_VARIABLE} makes the state directory's path too long: use at most {MAX_PATH_BYTES} bytes, "
             f"with at most {MAX_NAME_BYTES} between two slashes",
         )
 

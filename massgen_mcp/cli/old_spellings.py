@@ -69,7 +69,7 @@ WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "quit": "there is no conversation to leave",
         "retry": "`massgen resume` continues an interrupted run",
         "rm": "`massgen prune ID` deletes a run",
-        "run": 'leave the word out: massgen "your question"',
+        "run": 'to start a run: massgen "your question"',
         "server": "`massgen serve` runs the MCP server",
         "sessions": "`massgen runs --sessions` lists them",
         "settings": "`massgen init` creates a config, `massgen validate` shows the current one",

@@ -91,7 +91,7 @@ def _provider_models(num_agents: int, models: list[str], backends: list[str]) ->
         raise MassgenError("config_invalid", f"a team needs 1 to {MAX_AGENTS} agents, not {num_agents}")
     if num_agents < named:
         raise MassgenError(
-            "config_invalid", f"{named} models or backends are too many for {num_agents} agents; name fewer"
+            "config_invalid", f"more models or backends ({named}) than agents ({num_agents}); name fewer"
         )
     if len(models) > 1 and len(backends) > 1 and len(models) != len(backends):
         raise MassgenError(

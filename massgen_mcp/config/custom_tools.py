@@ -21,7 +21,7 @@ MASSGEN_MEDIA = "_multimodal_tools"
 """The directory of MassGen's functions for pictures, sound, video and documents."""
 NO_MEDIA = (
     "path: MassGen's media functions call a model, but functions run in the sandbox, without keys or network; "
-    "leave them out"
+    "remove these functions"
 )
 _PLAIN: Mapping[str, Any] = {
     "str": str,

@@ -267,7 +267,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
     if not 1 <= size <= MAX_AGENTS:
         raise MassgenError("config_invalid", f"a team needs 1 to {MAX_AGENTS} agents, not {size}")
     if size < len(models):
-        raise MassgenError("config_invalid", f"{len(models)} models are too many for {size} agents; name fewer models")
+        raise MassgenError("config_invalid", f"more models ({len(models)}) than agents ({size}); name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(size)]
     ids = name_agents(model for _, model in dealt)
     return Config(

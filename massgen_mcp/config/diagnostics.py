@@ -24,8 +24,8 @@ _BY_KEY = {
     "http://localhost:8000/v1",
     "deployment": "expected at most 64 letters, digits, '_', '.' or '-'",
     "endpoint": "expected an http:// or https:// address without spaces, credentials, ? or #",
-    "id": "expected at most 64 letters, digits, '_', '.' or '-', starting with a letter or digit; to quote "
-    "it, use ' or \"",
+    "id": "expected at most 64 letters, digits, '_', '.' or '-', starting with a letter or digit; if you "
+    "put it in quotation marks, use ' or \"",
 }
 _BY_TYPE = {
     "missing": "a required key is missing",
@@ -171,7 +171,7 @@ def _unknown_key(seen: _Seen) -> str:
     if seen.owner is Config:
         known = sorted([*known, *_ALSO_AT_THE_TOP])
     elif key in Config.model_fields:
-        return "unknown key here; move it to the top level of the config"
+        return "this key is not valid here; move it to the top level of the config"
     if "backend" not in seen.place and nearest(key, known, cutoff=_ALIKE) is None:
         for words, place in _SECTIONS.items():
             there = _follow((*place, key)).owner

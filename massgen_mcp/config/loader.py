@@ -280,7 +280,7 @@ def _accept_config(config: Config, shaped: Shaped, located: Located, environ: Ma
         raise _invalid([Problem(shaped.as_written(place), fault) for place, fault in faults], located)
     own = config_places(Path(), environ)[1]
     if Path(located.source).absolute() != own and (unconfined := list(_unconfined(config))):
-        message = f"it starts a program outside the sandbox, so only your own config ({own}) may set it"
+        message = f"this setting starts a program outside the sandbox, so only your own config ({own}) may set it"
         raise _invalid([Problem(place, message) for place in unconfined], located)
     return ParsedConfig(config, shaped.note)
 

@@ -171,7 +171,7 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped, environ: Mapping[st
                 if key == "commands" and under is True and key in named:
                     continue  # what the agent says of its commands says more
                 if key in named:
-                    shaped.problems.append(Problem((*place, key), "listed twice for this agent; leave one out"))
+                    shaped.problems.append(Problem((*place, key), "set twice for this agent; keep only one"))
                 named[key] = under
                 shaped.moved[("agents", number, key)] = ("agents", number, "backend", key)
         if "custom_tools" in named:

@@ -78,7 +78,7 @@ _HINTS = {
     "cannot start any token": "indent with spaces, not tabs, and quote text that starts with a special character",
     "mapping values are not allowed": "quote text that contains a colon",
     "expected '-' indicator": "start all entries of a list in the same column",
-    "expected <block end>": "indent keys or entries of one group equally, so that they begin in the same column",
+    "expected <block end>": "indent the keys or entries of a group so that all start in the same column",
     "expected key": "start all keys of a mapping in the same column",
     "expected ',' or": "close each [ or {",
     "expected node content": "close each [ or {, and put a value between two commas",
@@ -113,7 +113,7 @@ def _checked_text(text: str | bytes, reader: "_Reader") -> str:
         reader.refuse(1, f"a config can have at most {MAX_BYTES // 1024} KiB")
     decoded = decoded.removeprefix("\ufeff")
     if found := re.search("^ *\xa0", decoded, re.MULTILINE):
-        reader.refuse(decoded.count("\n", 0, found.start()) + 1, "a non-breaking space; indent with normal spaces")
+        reader.refuse(decoded.count("\n", 0, found.start()) + 1, "indented with a non-breaking space; use plain spaces")
     if found := _FORBIDDEN.search(decoded):
         what = "a NUL character" if found.group() == "\0" else "a control character"
         reader.refuse(decoded.count("\n", 0, found.start()) + 1, f"{what} isn't allowed in a config")

@@ -171,7 +171,7 @@ class EditorAgent(JsonRpcConnection):
     def _session(self, session_id: str) -> EditorSession:
         if session_id in self._sessions:
             return self._sessions[session_id]
-        raise RefusedRequest(INVALID_PARAMS, f"session {preview(session_id, TITLE_CHARACTERS)!r} not found here")
+        raise RefusedRequest(INVALID_PARAMS, f"session {preview(session_id, TITLE_CHARACTERS)!r} isn't open; load it")
 
     async def _opened_session(self, session_id: str, cwd: str) -> EditorSession:
         path = Path(cwd)

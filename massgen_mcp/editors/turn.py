@@ -40,11 +40,12 @@ STATUS = ("in_progress", "pending")
 APPLY, GO_ON, LEAVE = "apply", "go_on", "leave"
 OFFERS = {
     APPLY: ("Apply", "allow_once"),
-    GO_ON: ("Not yet: the next prompt continues from these changes", "reject_once"),
+    GO_ON: ("Not yet: continue from these changes with my next prompt", "reject_once"),
     LEAVE: ("Leave my files unchanged", "reject_once"),
 }
 WAYS = Ways(
-    "Allow it in the editor.", "Prompt again, or apply the changes by hand: `massgen result --view diff` shows them."
+    "Allow the changes in the editor.",
+    "Prompt again, or apply the changes by hand: `massgen result --view diff` shows them.",
 )
 
 
@@ -89,7 +90,7 @@ class Turn:
             await self._offer(view)
         elif asked is not None:
             who = name_of(view.snapshot, asked.agent) if asked.agent else "The team"
-            await self.say(f"{who} asks: {asked.text}\n\nYour next message is the answer.")
+            await self.say(f"{who} asks: {asked.text}\n\nReply with your answer in your next message.")
         else:
             advice = "" if view.row.moved else f" `massgen resume {run_id}` continues it."
             await self.say(f"The run is waiting: {reason_of(view)}.{advice}")

@@ -317,7 +317,8 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     if not found:
         return ""
     outcomes = counts_text(Counter(str(line["outcome"]) for line in found if line["outcome"]))
-    parts = [f"at least one agent is right in {sum(line['some_right'] for line in found)} of {len(found)}", outcomes]
+    some_right = sum(line["some_right"] for line in found)
+    parts = [f"at least one agent is right on {some_right} of {len(found)} items", outcomes]
     if lost := count_degraded(found):
         parts.append(f"some agents dropped out: {lost}")
     if weak := sum(bool(line["weak"]) for line in found):
@@ -353,4 +354,4 @@ def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
         name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
     }
     best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
-    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}, chosen in hindsight, by first answers only")
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}: best first answers, chosen in hindsight")

@@ -91,7 +91,7 @@ def read_items(name: str) -> list[Item]:
             data = Path(name).read_bytes()
             text = (gzip.decompress(data) if name.endswith(".gz") else data).decode("utf-8-sig")
         except (OSError, EOFError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else "neither UTF-8 nor gzip"
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is neither UTF-8 nor gzip"
             raise MassgenError("invalid_arguments", f"{name}: cannot be read: {reason}") from error
     return _items(text.split("\n"), name)
 

@@ -70,7 +70,7 @@ class TeamPrices:
         """Sentences that a person should know before the run."""
         counted = [format_bound_note(model, bound) for model, bound in self.bounded.items()]
         counted += [
-            f"A call of {model} reserves up to ${usd:.2g}, so it may have to wait for other agents' calls."
+            f"Each call to {model} reserves up to ${usd:.2g}, so it may have to wait for other agents' calls."
             for model, usd in self.waiting.items()
         ]
         if self.by_tokens:

@@ -134,7 +134,7 @@ def read_snapshot(data: bytes) -> "DataSnapshot":
         raise ValueError(f"genai-prices cannot read it: {first}") from None
     models = sum(len(provider.models) for provider in providers)
     if models < LEAST_MODELS:
-        raise ValueError(f"it has {models} models, but a price list has at least {LEAST_MODELS}")
+        raise ValueError(f"it has only {models} models; a complete price list has at least {LEAST_MODELS}")
     return DataSnapshot(providers, from_auto_update=False)
 
 

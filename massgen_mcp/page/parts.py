@@ -153,9 +153,9 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).checks.excluded):
-        yield f"{name_answer(run, label)} couldn't win, because it fails checks that another answer passes."
+        yield f"{name_answer(run, label)} couldn't win, because it failed checks that another answer passed."
     if run.work_done.failing:
-        yield "The final files fail checks."
+        yield "The final files fail some checks."
 
 
 PHASES: tuple[PagePhase, ...] = (

@@ -134,8 +134,8 @@ def _without_nested_runs(config: Config) -> Iterator[str]:
     ]
     if found and config.nested is None:
         yield (
-            f"{', '.join(found)}: the instructions mention running massgen, but the sandbox for commands doesn't "
-            "have it. For nested runs, add `nested: {}`: agents then have the tool `delegate` "
+            f"{', '.join(found)}: the instructions mention running massgen, but the sandbox for commands lacks "
+            "massgen. For nested runs, add `nested: {}`: agents then have the tool `delegate` "
             "(docs/nested-runs.md)."
         )
 
@@ -168,7 +168,7 @@ def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
         else:
             continue
         message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, since it is {what}"
-        ways = "work in the project's directory, or name it; if agents only need to read, set permission: read"
+        ways = "work in the project's directory, or name it instead; if agents only read, set permission: read"
         raise MassgenError("invalid_arguments", f"{message}; {ways}, and leave checks out")
 
 
@@ -199,7 +199,7 @@ def require_check_programs(checks: Iterable[str], config: Config, environ: Mappi
         if program is None or _is_there(program, projects, environ):
             continue
         message = f"check {show_name(check)}: program not found: {show_name(program)}"
-        where = "on PATH" if "/" not in program else "at that path"
+        where = "(not on PATH)" if "/" not in program else "(no such path)"
         ways = "install it, or name a script of your project by its path, such as ./check.sh"
         raise MassgenError("invalid_arguments", f"{message} {where}; {ways}. massgen asked no model")
 

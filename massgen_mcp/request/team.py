@@ -150,9 +150,9 @@ def unused_config(cwd: Path, door: Door) -> str | None:
     named = on_one_line(shlex.quote(os.path.relpath(found, here)))
     match door:
         case "agent":
-            way = f"`team: {on_one_line(found)}`"
+            way = f"pass `team: {on_one_line(found)}`"
         case "command line":
-            way = f"`--config {named}`, or `cd {project}`"
+            way = f"pass `--config {named}`, or run `cd {project}`"
         case "Python":
             way = (
                 f"pass {on_one_line(found)} as `config`; with LiteLLM, use the model "

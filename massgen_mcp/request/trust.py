@@ -183,7 +183,7 @@ def require_trust(
     except MassgenError as error:
         if not needed:
             return Trusted(environ, optional)
-        raise _trust_error(file, origin, demands, known, f"You can't accept it in this state: {error}") from error
+        raise _trust_error(file, origin, demands, known, f"You can't accept this config yet: {error}") from error
     accepted = frozenset[Permission]()
     if known is not None and known.digest == digest:
         accepted = _collect_accepted(file, known)
@@ -280,18 +280,18 @@ def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], grant
 def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Consent) -> MassgenError:
     path = _quoted(file.path)
     if consent.options:
-        way = f"--config {path}"
+        way = f"name the config: --config {path}"
     elif consent.grants_paths:
-        way = f"as `team`, after `massgen validate --trust {path}`"
+        way = f"run `massgen validate --trust {path}`, then name the config as `team`"
     else:
-        way = "as `config`, with LiteLLM as the model `massgen/path:FILE`"
+        way = "name the config as `config`, or with LiteLLM as the model `massgen/path:FILE`"
     listed = "\n".join(_demand_lines(file, demands))
     return MassgenError(
         "config_untrusted",
         f"{on_one_line(file.path)} came with this directory and asks for access outside it, so massgen started "
         f"nothing. It asks for these permissions (! means risky):\n{listed}\nA config found in a directory "
-        f"is always confined to {on_one_line(file.project)}, even if you accept it. To allow this access, name "
-        f"the config: {way}",
+        f"is always confined to {on_one_line(file.project)}, even if you accept it. To allow this access, "
+        f"{way}",
     )
 
 

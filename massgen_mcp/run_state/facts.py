@@ -39,7 +39,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
 
 LATE = "late"
 """The reason in `degraded` for an agent that was not waited for any longer."""
-LATE_MESSAGE = "no first answer before the winner was chosen; first_answer_wait_seconds sets how long others wait"
+LATE_MESSAGE = "no first answer before the winner was chosen; to wait longer, raise first_answer_wait_seconds"
 
 
 def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesChecked]) -> str | None:
@@ -55,7 +55,7 @@ def best_left(agents: Mapping[str, AgentState], checked: Mapping[str, FilesCheck
 def text_of_unfinished(agent: AgentState) -> str:
     """What takes the place of an answer: whose files these are and why they are unfinished, with its last words."""
     why = agent.dropped.reason if agent.dropped is not None else ""
-    facts = f"Unfinished: {agent.info.id} gave no answer ({why}), and left {agent.latest_changes}."
+    facts = f"Unfinished: {agent.info.id} gave no answer ({why}). Its changes: {agent.latest_changes}."
     words = agent.working_notes[-WORKING_NOTES:].strip()
     return f"{facts}\n\nIts last words:\n\n{words}" if words else facts
 

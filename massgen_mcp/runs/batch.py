@@ -57,7 +57,7 @@ def read_questions(path: Path, results: Path) -> list[BatchQuestion]:
     try:
         return questions_of(path.read_text(encoding="utf-8-sig").split("\n"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it isn't UTF-8 text"
         raise MassgenError("invalid_arguments", f"{path}: cannot be read: {reason}") from error
 
 

@@ -38,7 +38,7 @@ def check_action(view: RunView, action: Action, message: str) -> None:
 def check_mark(row: RunRow, run: CountedRun | None, agent: str | None, note: str) -> None:
     """`run`: what statistics know of the run, if it has ended."""
     if run is None:
-        state = "left no record" if row.state in TERMINAL_STATES else f"is {row.state}; wait until it ends"
+        state = "has no readable record" if row.state in TERMINAL_STATES else f"is {row.state}; wait until it ends"
         raise MassgenError("not_finished", f"run {row.run_id} {state}")
     agents = [one.id for one in run.digest.agents]
     if agent is not None and agent not in agents:

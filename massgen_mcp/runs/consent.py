@@ -88,14 +88,12 @@ def require_consent(run_id: str, demands: RunDemands, accepted: str | None) -> N
     """Raises `MassgenError` config_untrusted unless `accepted` is the digest of what the run asks for."""
     if accepted == demands.digest:
         return
-    ways = (
-        f"accept its current permissions with `massgen resume {run_id} --trust`, or in CI with --trust={demands.digest}"
-    )
+    ways = f"run `massgen resume {run_id} --trust`, or in CI with --trust={demands.digest}"
     if accepted is not None:
-        ways = f"its digest is {demands.digest}, not the one in --trust"
+        ways = f"--trust names another digest; the current one is {demands.digest}"
     listed = "\n".join(demands.describe_lines())
     raise MassgenError(
         "config_untrusted",
         f"run {run_id} was imported, and you haven't accepted its permissions (! needs consent):\n{listed}\nIt "
-        f"waits: {ways}",
+        f"can't continue until you accept them: {ways}",
     )

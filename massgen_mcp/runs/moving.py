@@ -156,8 +156,8 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
             keys += [*missing_keys(request.config, {}), *request.config.server_variables]
             runs.append((_moved_run(engine, one, request), files))
         write_run_file(target, runs)
-    needs = f", and needs {', '.join(dict.fromkeys(keys))} there" if keys else ""
-    notes = () if view.ended else (f"The run continues where you import that file{needs}; import it only once.",)
+    needs = f", with {', '.join(dict.fromkeys(keys))} set" if keys else ""
+    notes = () if view.ended else (f"Import that file once, where the run is to continue{needs}.",)
     return MovedOut(view.row.run_id, str(target), moved=not view.ended, notes=notes)
 
 
@@ -279,9 +279,9 @@ def _take_file_in(access: RunAccess, request: ImportRequest) -> MovedIn:
             moved = unpack(file, place).runs
             arriving = [_arriving(access, one, request.owner, place / one.run.run_id) for one in moved]
             if not request.back and arriving[0].stood_still:
-                advice = "if you imported it elsewhere, export it there; if not, import it here with --back --yes"
+                advice = "if you imported it elsewhere, export the run there; if not, import it here with --back --yes"
                 raise MassgenError(
-                    "invalid_action", f"run {moved[0].run.run_id} was exported from this store as this file; {advice}"
+                    "invalid_action", f"run {moved[0].run.run_id} was exported from this store to this file; {advice}"
                 )
             store = _store_name(engine, access.environ)
             with _claim_file(file, arriving[0], store, back=request.back, sure=request.is_only_import):
@@ -302,7 +302,7 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
     claim = f"{run_id} {store}"
     twice = "if both copies ran, you would pay twice"
     if not sure and back and outer.stood_still:
-        message = f"run {run_id} may continue, or may have ended, where {file} was imported; {twice}"
+        message = f"run {run_id} may still be running, or have ended, where {file} was imported; {twice}"
         raise MassgenError(
             "invalid_action", f"{message}. If you imported it nowhere else, repeat the command with --back --yes"
         )
@@ -310,14 +310,14 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
     if not sure and earlier.startswith(f"{run_id} ") and earlier != claim:
         message = f"run {run_id} was imported from {file} into {earlier.removeprefix(run_id).strip()}; {twice}"
         raise MassgenError(
-            "invalid_action", f"{message}. Export it there, or, if it is lost there, repeat the command with --yes"
+            "invalid_action", f"{message}. Export it from there; if it is lost, repeat the command with --yes"
         )
     try:
         write_durably(mark, claim.encode())
     except OSError as error:
         if not sure:
             reason = error.strerror or type(error).__name__
-            message = f"cannot record the import in {mark} ({reason}), so another store wouldn't know of it; {twice}"
+            message = f"cannot record the import in {mark} ({reason}), so other stores could import it too; {twice}"
             raise MassgenError("invalid_action", f"{message}. To import it anyway, pass --yes") from error
     try:
         yield
@@ -477,7 +477,7 @@ def _require_free_session(engine: Engine, run: NewRun) -> None:
     )
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError(
-            "session_busy", f"run {busy[0]} of the same session is active here; wait for its end, then import this run"
+            "session_busy", f"run {busy[0]} of the same session is active here; import this run when it has ended"
         )
 
 

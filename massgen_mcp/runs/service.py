@@ -38,9 +38,7 @@ ELSEWHERE = (
     "context_paths and checks need directories on this machine, but a worker on another machine executes the "
     "run: pass https://HOST/PATH of a git repository, or upload a directory with `massgen start --context DIR`"
 )
-CLONED_ELSEWHERE = (
-    "addresses of git repositories work only with a shared store's workers; name a directory on this machine"
-)
+CLONED_ELSEWHERE = "only a shared store's workers can clone git repositories; name a directory on this machine"
 NO_PROGRAMS = (
     "an agent of this team is a program with the rights of the server's account, so it could see all users' "
     "runs; use agents that are models"

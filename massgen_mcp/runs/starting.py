@@ -175,7 +175,7 @@ class Dispatch:
         if row.foreground:
             return f"the program that executed it ended; {_RESUME} continues it in the background"
         if self.identity(config) != row.fingerprint:
-            return f"it was started with keys other than those set here; {_RESUME} uses these"
+            return f"it was started with keys other than those set here; {_RESUME} uses the keys set here"
         return None
 
 
@@ -221,8 +221,8 @@ def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[
     caps = caps_of_next(run.budget, nested, started, run.budget.free, None)
     if caps is None:
         message = (
-            f"too little is left of the {nested.share_of_budget:.0%} of the budget that nested runs may use "
-            "(share_of_budget)"
+            f"nested runs may use {nested.share_of_budget:.0%} of the budget (share_of_budget), "
+            "and too little of that is left"
         )
         raise MassgenError("nesting_refused", message)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds

@@ -159,7 +159,7 @@ def _check_mount_points(policy: Policy, *, scratch: bool) -> None:
             if place != above and Path(place).is_relative_to(above):
                 parts = Path(place).relative_to(above).parts
                 if any(host.joinpath(*parts[: count + 1]).is_symlink() for count in range(len(parts))):
-                    raise ValueError(f"{place} is under a link in a directory that commands can write to")
+                    raise ValueError(f"{place} is behind a symbolic link in a directory that commands can write to")
 
 
 def _mask_secrets(policy: Policy) -> Iterator[str]:

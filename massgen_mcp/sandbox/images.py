@@ -49,14 +49,15 @@ chmod -R u+rwX,a-s,go-w root
 async def unpacked(source: Path, kept_in: Path) -> Image:
     """The image at `source`, from `kept_in` if it was unpacked there before. Raises `ImageRefused`, `SandboxFailed`."""
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
-        raise ImageRefused(f"{' and '.join(missing)} must be installed to unpack it (apt install {' '.join(missing)})")
+        names = " and ".join(missing)
+        raise ImageRefused(f"{names} must be installed to unpack the image (apt install {' '.join(missing)})")
     with TemporaryDirectory(prefix="massgen-image-") as place:
         printed = await _run(_ASK, source, Path(place))
     try:
         config = json.loads(printed)
         layers, environ = config["rootfs"]["diff_ids"], _environ(config.get("config") or {})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ImageRefused("cannot read its metadata") from error
+        raise ImageRefused("cannot read the image's metadata") from error
     whole = kept_in / hashlib.sha256("\0".join(map(str, layers)).encode()).hexdigest()[:32]
     if not whole.is_dir():
         await _unpack(source, whole)

@@ -58,7 +58,7 @@ _ALLOW_BY_PROFILE = (
     f"/etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/{PROFILE}`)"
 )
 _ALLOW = (
-    "bubblewrap is installed: remove any other `sandbox` under `commands`, and if bubblewrap isn't secure here, let "
+    "bubblewrap is installed: remove any other `sandbox` under `commands`, and if it still isn't secure, let "
     "it create user namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
 )
 

@@ -58,7 +58,7 @@ async def bare(
             command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
         )
     if process is None:
-        raise OSError("it was not started")
+        raise OSError("the program was not started")
 
     async def over() -> str:
         return f"exit code {await process.wait()}"
@@ -94,7 +94,7 @@ def _piped(
     process: Process | SandboxedProcess, end: Callable[[], Awaitable[None]], over: Callable[[], Awaitable[str]]
 ) -> PipedProgram:
     if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise OSError("it has no pipes")
+        raise OSError("the program has no pipes")
     return PipedProgram(process.stdin, process.stdout, process.stderr, end, over)
 
 

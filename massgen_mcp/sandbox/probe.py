@@ -208,7 +208,7 @@ _REPORT = TypeAdapter(LevelReport)
 Wanted = Literal["auto"] | LevelName
 HOW_TO_GET_AN_IMAGE = (
     "start Docker or Podman; or install bubblewrap, skopeo and umoci, and name an image on this machine as "
-    "`image_archive`; or leave out docker and images to use this machine's programs"
+    "`image_archive`; or remove docker and images from the config to use this machine's programs"
 )
 _ELSE = "or set `sandbox: docker` or `podman` under `commands`; macOS has its own sandbox"
 _IN_IMAGE = "commands have only the image's programs, not this machine's"
@@ -257,16 +257,16 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
     refused: list[str] = []
     for level in _candidates(wishes):
         if wishes.network and level not in levels.WITH_NETWORK:
-            refused.append(f"{level}: it can't offer a network, but the config asks for one")
+            refused.append(f"{level}: the config asks for a network, which this sandbox can't offer")
             continue
         if wishes.open_network and level not in levels.CONTAINERS:
-            refused.append(f"{level}: only a container can have an open network, and the config asks for one")
+            refused.append(f"{level}: the config asks for an open network, which only a container can have")
             continue
         report = await report_on(level, cache, image=wishes.image if level in levels.CONTAINERS else None)
         if not report.holds:
             refused.append(f"{level}: {report.why}")
         elif wishes.network and level == "bubblewrap" and levels.UNUSUAL["usual_network"] in report.broken:
-            refused.append(f"{level}: it can't create a network with relays here, but the config asks for one")
+            refused.append(f"{level}: the config asks for a network, whose relays can't work on this machine")
         elif wishes.archive is None or level in levels.CONTAINERS:
             no_layers = levels.UNUSUAL["usual_layer"] in report.broken
             return SandboxChoice(level, "", report.notes, report.broken, no_layers)

@@ -106,7 +106,7 @@ def _of_run(row: RunRow) -> Resource:
         uri=run_uri(row.run_id, view),
         name=f"{row.run_id}/{view}",
         title=f"{view.capitalize()}: {preview(row.question, 80)}",
-        description=f"A run that is {row.state}.",
+        description=f"Run state: {row.state}.",
         mime_type=JSON_TYPE,
     )
 

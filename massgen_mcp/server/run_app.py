@@ -122,9 +122,7 @@ async def _drawn(service: RunService, view: RunView) -> dict[str, Any]:
 
     if page := await service.pages.draw_fitting(view, (Most(*held) for held in HOLDS), taken):
         return page
-    raise MassgenError(
-        "invalid_action", f"this run is too large for this page; {view.directory.report} has the whole run"
-    )
+    raise MassgenError("invalid_action", f"this run is too large to show here; open {view.directory.report} instead")
 
 
 def _ending(view: RunView) -> str:

@@ -22,7 +22,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     figures = statistics.figures
     yield ", ".join([f"{counted(figures.runs, 'run')} ended", *statistics.filters])
     if statistics.unread:
-        yield f"({counted(statistics.unread, 'further run')} left no readable record)"
+        yield f"(no readable record of {counted(statistics.unread, 'further run')})"
     if not figures.runs:
         return
     yield counts_text(figures.states)
@@ -92,14 +92,14 @@ def _marked(statistics: Statistics) -> Iterator[str]:
             yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
     for one in marked.alone:
         yield (
-            f"{preview(plain(one.model), NAME)} gave a right first answer in {share_text(one.right)}, for "
-            f"{money_text(one.money)}; its teams were right in {share_text(one.team_right)}, for "
+            f"{preview(plain(one.model), NAME)} was right with its first answer in {share_text(one.right)}, for "
+            f"{money_text(one.money)}; teams with it were right in {share_text(one.team_right)}, for "
             f"{money_text(one.team_money)}{_cheaper(one)}"
         )
     for kind in ("procedure", "team"):
         yield from _cheapest([way for way in marked.ways if way.kind == kind])
     if marked.dissent_right.of:
-        yield f"dissent was right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
+        yield f"the dissent was right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
 
 
 def _cheaper(one: Alone) -> str:
@@ -107,8 +107,8 @@ def _cheaper(one: Alone) -> str:
     as_right = one.right.count * one.team_right.of >= one.team_right.count * one.right.of
     known = one.money.usd is not None and not one.team_money.unknown and not one.money.unknown
     cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
-    few = f": too few marked runs for a conclusion; at least {FEWEST} are needed" if one.right.of < FEWEST else ""
-    return f"; alone, it would have been right as often, but cheaper{few}" if as_right and cheaper else ""
+    few = f" (too few marked runs for a conclusion; at least {FEWEST} are needed)" if one.right.of < FEWEST else ""
+    return f"; on its own, it would have been right as often, at a lower cost{few}" if as_right and cheaper else ""
 
 
 def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
@@ -127,9 +127,9 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
         for way in (best, usual)
     )
     few = f"too few marked runs for a conclusion; at least {FEWEST} of each are needed"
-    claim = "they answered different questions; `massgen eval --from runs` asks both the same questions"
+    claim = "their questions differed, so run `massgen eval --from runs` to ask both the same"
     enough = min(best.right.of, usual.right.of) >= FEWEST
-    yield f"cost of a right answer by {best.kind}: {cheap}; most frequent: {most}; {(claim if enough else few)}"
+    yield f"lowest cost of a right answer by {best.kind}: {cheap}; used most: {most}; {(claim if enough else few)}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

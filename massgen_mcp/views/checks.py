@@ -52,13 +52,13 @@ def standing_in_tests(run: RunState) -> str:
     if goal is not None:
         came_out = "passes" if run.winner.label in goal.passed else "fails"
         author = replace_names(run, goal.author)
-        reached = f"{winner} {came_out} the test that failed before, which {author} wrote and two others confirmed"
+        reached = f"{winner} {came_out} the initially failing test that {author} wrote and two others confirmed"
         if not tests:
             return reached
     others = [one for one in tests if one.void is None and one.author != run.winner.agent]
     passed = sum(run.winner.label in one.passed for one in others)
     authors = len({one.author for one in others})
-    by = f" by {authors} other agent{'s' if authors > 1 else ''}" if authors else " by others"
+    by = f" written by {authors} other agent{'s' if authors > 1 else ''}" if authors else " written by others"
     void = sum(one.void is not None for one in tests)
     uncounted = f"; {counted(void, 'test')} not counted" if void else ""
     return f"{winner} passes {passed} of {counted(len(others), 'test')}{by}{uncounted}"

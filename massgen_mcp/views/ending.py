@@ -71,7 +71,7 @@ OF_LIMITS: Mapping[LimitKey, str] = {
     "max_tokens": "Raise `max_tokens` under `budget` in the config.",
     "max_calls": "Raise `max_calls` under `budget` in the config.",
     "max_steps_per_round": "Raise `max_steps_per_round` under `orchestrator` in the config.",
-    "repeated_call": "Give the agents what the failing call needs, or use other models with --model.",
+    "repeated_call": "Fix what makes the repeated tool call fail, or use other models with --model.",
 }
 """The same, where it is known which limit was met."""
 

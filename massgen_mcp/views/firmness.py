@@ -98,7 +98,7 @@ def _describe_tie(run: RunState, work: WorkDone) -> str:
         stages = [stage for stage in run.coordination.stages if stage.because == "still_tied"]
         judges = dict.fromkeys(name_of(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
         named = join_names(judges or [name_of(run, run.winner.judge)])
-        return f"The votes were tied, so {named} compared the answers, in both orders."
+        return f"The votes were tied, so {named} compared the answers pairwise, in both orders."
     names = join_names(name_answer(run, label) for label in work.tied)
     return f"The votes are tied between {names}, and massgen found no way to decide."
 
@@ -120,7 +120,7 @@ def describe_partly_read(run: RunState, readers: Sequence[PartlyRead]) -> str:
         named.append(f"so did {len(readers) - MAX_NAMED} more")
     if voters := [name_of(run, one.agent) for one in readers if one.voted]:
         named.append(f"these agents voted without seeing everything: {', '.join(voters)}")
-    return f"Some texts were too long for the models, so massgen shortened them: {'; '.join(named)}."
+    return f"Some of the material was too long for the models, so massgen shortened it: {'; '.join(named)}."
 
 
 def _list_shares(reader: PartlyRead) -> str:

@@ -193,7 +193,7 @@ def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
         "cancel": "cancel the run and keep its best answer; press twice to stop at once",
     }
     keys = [*_keys(run, Controls(leaves=leaves)), ("r", "history"), ("d", "let go"), ("Ctrl+Z", "suspend")]
-    meanings["suspend"] = "suspend this program; `fg` continues it" + ("" if leaves else ", and the run continues")
+    meanings["suspend"] = "suspend this program; `fg` resumes it" + ("" if leaves else " and the run")
     return [(Span(f"{key:>7}  ", "strong"), Span(meanings[what], "dim")) for key, what in keys]
 
 

@@ -23,7 +23,7 @@ WEAKNESSES: dict[Weakness, str] = {
     "checks_failed": "checks fail",
     "refuted": "a confirmed test refutes the answer",
     "one_survivor": "only one agent was left",
-    "shown_in_part": "some agents saw only parts of the texts",
+    "shown_in_part": "some agents saw only part of the material",
     "cut_short": "the run was decided early",
     "left_out": "an agent was left out",
     "tests_disagree": "tests favour another answer",

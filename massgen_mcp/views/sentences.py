@@ -188,7 +188,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
             return Sentence(f"{event.call_id} used {used}, more than the reserved {reserved}", level="WARNING")
         case ModelCallStarted():
-            repeated = ", repeated after its process ended" if event.repeated else ""
+            repeated = " again, because its process ended" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
         case ModelCallWaiting():
             where = "waits in massgen's queue" if event.obstacle in OWN_QUEUE else "waits"
@@ -227,7 +227,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             state = "failed" if event.is_error else "finished"
             return Sentence(f"tool {event.name} {state}", level="DEBUG", doing="reads the result")
         case RoundStarted():
-            text = f"round {event.round} starts; sees {_ballot(event.ballot)}"
+            text = f"starts round {event.round} and sees {_ballot(event.ballot)}"
             return Sentence(text, record="context_received")
         case MessagesShown():
             return Sentence("reads your message to the team", level="DEBUG")
@@ -279,7 +279,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.message, "WARNING", record="model_replaced", live="bad", mark="!", doing="")
         case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
-            unfinished = f"; left unfinished: {event.changes}" if event.changes is not None else ""
+            unfinished = f"; unfinished work: {event.changes}" if event.changes is not None else ""
             text = f"dropped ({event.reason}){unfinished}"
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
         case WinnerChosen():
@@ -301,7 +301,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.message, "ERROR", record="final_answer_failed", live="bad", mark="✗")
         case UnknownEvent():
             return Sentence(
-                f"{event.type}: this version doesn't know this event, which a newer massgen-mcp wrote", level="WARNING"
+                f"{event.type}: a newer massgen-mcp wrote this event, which this version can't show", level="WARNING"
             )
         case _:
             assert_never(event)
@@ -310,7 +310,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
 _WHY_OPENED: Mapping[StageReason, str] = {
     "tied": "the votes are tied",
     "still_tied": "the run-off is tied again",
-    "differ": "the files of the answers differ",
+    "differ": "the answers' files differ",
     "few_answers": "there are too few answers to test",
     "no_sandbox": "no sandbox is available for tests",
     "no_tests": "no agent wrote a test",
@@ -319,7 +319,7 @@ _WHY_OPENED: Mapping[StageReason, str] = {
     "start": "massgen asks the agents in groups",
     "check_tells": "a check fails on the unchanged files, so massgen asks one agent at a time",
     "none_passes": "no answer passes the checks",
-    "no_proof": "the first answers prove nothing by themselves",
+    "no_proof": "nothing yet proves the first answers right",
     "disagreement": "the answers differ",
     "dropped": "an agent was dropped",
     "compare": "massgen compares the first answers",
@@ -354,7 +354,7 @@ def _stage_words(event: StageOpened) -> str:
     known = f" ({event.lead} against {event.rival})" if event.lead else ""
     match event.kind:
         case "answer":
-            does = f"{('is' if len(event.agents) == 1 else 'are')} asked; {event.left} more may follow"
+            does = f"{('is' if len(event.agents) == 1 else 'are')} asked now; {event.left} more may be asked later"
         case "vote":
             again = " once more" if event.because == "tied" else ""
             does = f"{'votes' if len(event.agents) == 1 else 'vote'}{again}, for {answers}"
@@ -384,7 +384,8 @@ def _checks_sentence(event: FilesChecked) -> Sentence:
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += (
-            f"; checked with the original protected files: {', '.join(event.restored)}; with the answer's own: {own}"
+            f"; checked with the original protected files: {', '.join(event.restored)}"
+            f"; with the answer's versions of them: {own}"
         )
     notes += "".join(f"; warning: {warning}" for outcome in event.outcomes for warning in outcome.warnings)
     notes += "".join(f"; {sentence}" for sentence in event.unfollowed)
@@ -431,7 +432,7 @@ def _format_price(cost: Cost) -> str:
         return "price unknown"
     if cost.source == "free":
         return "free"
-    sources = {"estimate": "an estimate", "bound": "an upper limit, since the price is unknown"}
+    sources = {"estimate": "an estimate", "bound": "an upper limit because the price is unknown"}
     return f"{dollars(cost.usd)}, {sources.get(cost.source or '', f'price from {cost.source}')}"
 
 
@@ -454,7 +455,7 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     if event.drawn:
         parts.append(_describe_equals(event))
     if event.judge is not None:
-        parts.append(f"a tie, judged by {event.judge} in both orders")
+        parts.append(f"tie decided by {event.judge}, which compared the answers in both orders")
     if event.asked is not None:
         parts.append(f"asked {event.asked} of {event.of}")
     return parts
@@ -479,11 +480,11 @@ def _in_form(form: ActionForm) -> str:
         case "tool_call":
             return ""
         case "json" | "fenced_json" | "tool_call_tag" | "function_tag" | "python_tag" | "function_call":
-            return f" by a tool call written as text ({_spaced(form)})"
+            return f" (a tool call written as text: {_spaced(form)})"
         case "text":
             return " in plain text"
         case "vote_line":
-            return " in a line of text"
+            return " (in a line of text)"
 
 
 def _changing(changes: Changes | None) -> str:

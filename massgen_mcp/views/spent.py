@@ -41,9 +41,9 @@ def spent_text(spent: Spent) -> str:
     money = _format_money(spent)
     unknown = f" ({spent.unpriced_calls} of them at an unknown price)" if spent.unpriced_calls < calls else ""
     unpriced = unknown if spent.unpriced_calls else ""
-    sources = {"an estimate": spent.estimated_calls, "an upper limit": spent.bounded_calls}
+    sources = {"estimates": spent.estimated_calls, "upper limits": spent.bounded_calls}
     known_as = " and ".join(source for source, calls_of_it in sources.items() if calls_of_it)
-    estimate = f"; the cost is {known_as}" if known_as else ""
+    estimate = f"; the cost includes {known_as}" if known_as else ""
     saved = ""
     if spent.saved_usd >= LEAST_SAVED_USD:
         saved = f"; prompt caches saved {dollars(spent.saved_usd)}"

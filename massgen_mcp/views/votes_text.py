@@ -68,11 +68,11 @@ def nobody_voted(run: RunState) -> str | None:
     if not run.work_done.unreviewed:
         return None
     if run.coordination.run_off is not None:
-        return f"The votes were tied and no agent was left for a run-off, so this is only {run.author}'s answer."
+        return f"The votes were tied and no agent was left for a run-off, so {run.author}'s answer has no majority."
     if run.winner is not None and run.winner.agreeing:
         agreeing, asked = len(run.winner.agreeing), len(run.coordination.asked)
         return f"No agent could vote; {agreeing} of {asked} agents gave the same answer."
-    return f"No agent voted for or reviewed this answer: it is only {run.author}'s."
+    return f"No agent voted for or reviewed {run.author}'s answer."
 
 
 def name_of(run: RunState, agent: str) -> str:

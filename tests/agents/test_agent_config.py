@@ -171,7 +171,7 @@ def test_max_tokens_means_max_output_tokens() -> None:
         backend = AgentConfig.create_openai_config(**limit).to_config(NOBODY).agents[0].backend
         assert backend.model_dump()["max_output_tokens"] == 100
     both = AgentConfig.create_openai_config(max_tokens=100, max_output_tokens=200)
-    assert "max_tokens: max_output_tokens means the same but has another value; keep one of them" in refused(both)
+    assert "max_tokens: max_output_tokens means the same but has another value; keep only one" in refused(both)
 
 
 def test_instructions_become_the_system_message_in_order() -> None:
@@ -382,11 +382,11 @@ def test_a_task_is_refused_where_the_backend_lacks_the_tool(preset: str) -> None
 
 def test_a_switch_that_the_backend_lacks_is_refused_when_the_config_is_used() -> None:
     somewhere = AgentConfig.create_chatcompletion_config(enable_web_search=True, base_url="https://llm.example/v1")
-    message = "chatcompletion doesn't offer this at https://llm.example/v1; it offers no built-in tools here"
+    message = "chatcompletion doesn't offer this at https://llm.example/v1; it offers no built-in tools"
     assert message in refused(somewhere)
     compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
     gemini = AgentConfig.create_gemini_config(enable_web_search=True, base_url=compatible)
-    assert refused(gemini).endswith("it offers no built-in tools here; leave base_url out")
+    assert refused(gemini).endswith("it offers no built-in tools; to use this, remove base_url")
 
 
 async def test_the_compatible_type_has_the_search_of_whoever_is_there(aimock: Aimock) -> None:

@@ -253,7 +253,7 @@ async def test_a_person_reads_what_is_done(home: TempHome, repository: Repositor
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
     told = run_command(home, SERVER_MODULE, "apply", run_id[:12], "--dry-run")
     assert "modified project/code +1 -1" in told.stdout
-    assert "leave --dry-run out" in told.stdout
+    assert "repeat the command without --dry-run" in told.stdout
     assert run_command(home, SERVER_MODULE, "apply", "run-none").returncode == 3
 
 

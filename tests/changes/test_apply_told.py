@@ -23,7 +23,7 @@ from tests.terminal import terminal
 
 __all__ = ["home"]
 
-CUT_OFF = "An earlier apply of run-earlier was interrupted: it was incomplete; massgen has undone it."
+CUT_OFF = "An earlier apply of run-earlier was interrupted midway; massgen has undone it."
 
 
 def cut_off(home: TempHome, directory: Path, phase: ApplyPhase = "staging", **told: Any) -> None:
@@ -80,7 +80,7 @@ async def test_nothing_is_changed_where_it_cannot_be_written_down(home: TempHome
         done = {"id": "x", "time": 0.0, "before": "", "after": ""}
         cut_off(home, repository.path, "done", changes=str(record.parent), record=done, undo=False)
         told = (await expect_error(client, "apply_result", run_id=run_id))[1]
-        assert "An earlier apply of run-earlier was interrupted: it was complete; massgen has cleaned up." in told
+        assert "An earlier apply of run-earlier was interrupted after its last change; massgen has cleaned up." in told
         record.unlink()
         assert (await call(client, "apply_result", run_id=run_id, dry_run=False))["status"] == "applied"
 
@@ -160,7 +160,7 @@ def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     assert len(reply.left_out) + (reply.more_left_out or 0) == 100_000
     assert reply.note
     assert "and 995 more" in reply.note
-    assert "997 more were interrupted" in reply.note
+    assert "997 more applies were interrupted" in reply.note
     assert "dry_run=false" in reply.next_step
 
 
@@ -185,7 +185,7 @@ async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Re
     told = run_command(home, SERVER_MODULE, "apply", run_id)
     assert told.stdout.splitlines()[-1] == (
         "conflicts: Nothing was changed. Merge the diff from `massgen result --view diff` by hand, remove the "
-        "files in the way, or apply only other files with --paths."
+        "files in the way, or use --paths to apply only other files."
     )
     repository.put(code=CODE)
     assert verb(home, run_id)[0] == 0

@@ -100,7 +100,7 @@ async def test_where_nobody_answered_the_result_is_what_was_left_unfinished(
         result = await call(client, "get_result", run_id=run_id)
         assert (result["status"], result["outcome"], result["files"]["of_files"]) == ("failed", "unfinished", 1)
         left = "1 file changed, +1 -1 lines"
-        assert result["answer"] == f"Unfinished: ada gave no answer (no_action), and left {left}."
+        assert result["answer"] == f"Unfinished: ada gave no answer (no_action). Its changes: {left}."
         assert "No agent answered. These are the unfinished files of ada." in result["note"]
         assert [(one["of"], one["agent"], one["result"]) for one in result["checks"][:1]] == [
             ("unfinished", "ada", "passed")

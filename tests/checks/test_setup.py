@@ -97,7 +97,7 @@ async def test_after_a_setup_that_fails_nothing_is_checked_and_the_record_says_w
     assert (done.outcome.result, done.directories) == ("failed", ())
     problem = evidence(ended, "base").problem
     assert f"the setup `{setup}` failed (" in problem
-    assert "massgen checked nothing" in problem
+    assert "massgen ran no checks" in problem
     assert why in done.outcome.how
     assert ended.of(RunCompleted)
 

@@ -41,7 +41,7 @@ async def test_where_nobody_answers_the_unfinished_files_that_checks_speak_for_a
     assert left(ended) == {breaks: ["failed", "failed"], tells: ["passed", "passed"]}
     author = run.agents[tells].info.id
     assert (end.winner, run.outcome, run.author) == (tells, "unfinished", author)
-    told = f"Unfinished: {author} gave no answer (no_action), and left 1 file changed, +1 -1 lines."
+    told = f"Unfinished: {author} gave no answer (no_action). Its changes: 1 file changed, +1 -1 lines."
     assert end.answer == told
     assert run.best_changes is not None
     assert [file.path for file in run.best_changes.files] == ["project/notes"]

@@ -211,7 +211,7 @@ def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:
         assert "another process is working on this batch" in batch(home, "questions.jsonl", "--config", config, code=1)
         window.type("\x03")
         assert window.leave() == 4
-        assert "Repeat the command to continue" in window.everything
+        assert "To run the rest, repeat the command." in window.everything
 
 
 @pytest.mark.parametrize("option", ["--json", "--automation", "--no-logs", "--dry-run"])

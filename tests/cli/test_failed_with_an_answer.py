@@ -80,9 +80,9 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
         standing = await call(client, "get_status", run_id=row["run_id"])
         rest = await call(client, "get_result", run_id=row["run_id"], offset=500)
     assert (result["answer"], result["outcome"]) == ("ada says so.", "best_so_far")
-    assert result["note"].startswith("No agent voted for or reviewed this answer: it is only ada's.")
+    assert result["note"].startswith("No agent voted for or reviewed ada's answer.")
     assert result["next_step"].startswith("The answer is complete, but no agent voted for it")
-    assert "an answer without a vote" in standing["next_step"]
+    assert "an answer that got no vote" in standing["next_step"]
     assert rest["next_step"].startswith("There is no text at this offset: the text has 12 characters. ")
     kept = Path(result["paths"]["final_answer"])
     assert (kept.parent.parent.name, kept.read_text()) == ("final", "ada says so.")
@@ -162,7 +162,7 @@ def test_after_a_tie_whose_voters_fell_out_it_is_not_said_that_nobody_voted(
         main(["--config", home.config("team", *team), "What is it?"])
     told = "".join(capsys.readouterr())
     assert end.value.code == 2
-    assert "The votes were tied and no agent was left for a run-off, so this is only " in told
+    assert "The votes were tied and no agent was left for a run-off, so " in told
     assert "Nobody voted" not in told
 
 

@@ -138,7 +138,7 @@ def test_a_run_may_begin_in_the_background_and_is_applied_and_looked_at_by_its_i
 def test_a_verb_that_people_try_names_the_command_that_asks(home: TempHome) -> None:
     refused = run_command(home, SERVER_MODULE, "run", "hello there")
     assert refused.returncode == 64
-    assert 'leave the word out: massgen "your question"' in refused.stderr
+    assert 'to start a run: massgen "your question"' in refused.stderr
 
 
 @pytest.mark.parametrize("option", [["--no-logs"], ["--automation"], ["--output-file", "x"]])

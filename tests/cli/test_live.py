@@ -102,7 +102,7 @@ def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
 def test_r_shows_the_whole_coordination_history_and_the_run_goes_on(home: TempHome) -> None:
     with watched(home) as window:
         window.type("r")
-        window.wait_for("Coordination history", "round 1 starts", "1st answer: Forty-two", "End: running")
+        window.wait_for("Coordination history", "starts round 1", "1st answer: Forty-two", "End: running")
         window.wait_until(lambda text: FRAME in text.partition("End: running")[2])
         window.type("\x03")
         assert window.leave() == INTERRUPTED

@@ -425,4 +425,4 @@ def test_who_has_nothing_to_vote_for_still_answers_when_the_budget_is_reached(ho
     config = home.config("tight", dear, agent("bo", {"answer": "B."}), budget={"max_usd": 0.002})
     done = run_command(home, COMMAND_MODULE, "--automation", "--config", config, "q")
     assert (done.returncode, "ANSWER_PREVIEW: B." in done.stdout.splitlines()) == (2, True), done.stdout
-    assert "No agent voted for or reviewed this answer: it is only bo's." in done.stdout
+    assert "No agent voted for or reviewed bo's answer." in done.stdout

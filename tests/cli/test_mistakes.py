@@ -51,7 +51,7 @@ MISTAKES = {
         "massgen --models gpt-5 claude-x q", 1, "separate models with commas: --model gpt-5,claude-x"
     ),
     "a provider as model": Mistake("massgen --model openai q", 1, "it is a provider: use --backend openai"),
-    "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "it is a model: openai/gpt-5"),
+    "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "this is a model: write openai/gpt-5"),
     "a model's last name": Mistake("massgen --model opus q", 1, "did you mean claude-opus-"),
     "too few agents": Mistake(
         "massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number of at least 0"
@@ -146,9 +146,7 @@ MISTAKES = {
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),
     "a page of no verb": Mistake("massgen help reslt", 64, "did you mean 'result'?"),
     "a port over stdio": Mistake("massgen serve --port 80", 64, "--port needs --transport http"),
-    "a store without a URL": Mistake(
-        "massgen worker", 1, "it must be postgresql://USER@HOST/DATABASE (or pass --store)"
-    ),
+    "a store without a URL": Mistake("massgen worker", 1, "set it to postgresql://USER@HOST/DATABASE, or pass --store"),
     "a team to compare": Mistake(
         "massgen eval @questions -c t.yaml", 1, "--against is missing: massgen eval --configs"
     ),
@@ -178,7 +176,7 @@ MISTAKES = {
     "TOML": config('[agents]\nid = "a"\n', "t.yaml:2: .*; a config is YAML: put a colon"),
     "UTF-16": config(TEAM.encode("utf-16"), "not UTF-8 text; save the file as UTF-8"),
     "a non-breaking space": config(
-        "agents:\n\xa0 - id: a\n", "t.yaml:2: a non-breaking space; indent with normal spaces"
+        "agents:\n\xa0 - id: a\n", "t.yaml:2: indented with a non-breaking space; use plain spaces"
     ),
     "agents by name": config("agents: {ada: {}}", f"agents: expected a list, such as [{ENTRY}]"),
     "names as agents": config("agents: [gpt-5]", f"agents[0]: expected a mapping, such as {ENTRY}"),
@@ -197,7 +195,7 @@ MISTAKES = {
     "personas": config(
         f"{TEAM}enable_personas: true", "enable_personas: massgen has no model that .* invents personas"
     ),
-    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "to quote it, use ' or \""),
+    "typographic quotes": config("agents: [{id: \N{LEFT DOUBLE QUOTATION MARK}a}]", "quotation marks, use ' or \""),
     "no http": config(
         "agents: [{backend: {type: vllm, model: x, base_url: 'h:1'}}]", "such as http://localhost:8000/v1"
     ),

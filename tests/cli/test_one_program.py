@@ -135,7 +135,7 @@ def test_agents_never_get_write_access_to_the_home_directory(home: TempHome) -> 
     assert code == 1
     assert "is your home directory; work in the project's directory" in told
     with terminal(person, "-m", "scripted/x", "q") as window:
-        window.wait_for("massgen would keep its runs here, in .massgen/.", "Go on here (y/n) [n]:")
+        window.wait_for("massgen would keep your runs there, in .massgen/.", "Go on here (y/n) [n]:")
         window.type("n\r")
         assert window.leave() == 4
 

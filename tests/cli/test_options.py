@@ -136,7 +136,7 @@ def test_options_that_contradict_each_other_are_refused(
 
 LEFT_OVER = {
     "verb in quotation marks": ("'watch run-7f3a'", "is a verb; leave the quotation marks out: massgen watch run-7f3a"),
-    "run": ("run", 'run isn\'t a verb; leave the word out: massgen "your question"'),
+    "run": ("run", 'run isn\'t a verb; to start a run: massgen "your question"'),
     "several words": ("what is x", "put the question in quotation marks: massgen 'what is x'"),
     "batch without a file": ("batch", "batch needs a file of questions"),
     "beginning": ("--out x q", "there is no option --out; did you mean '--output'?"),
@@ -309,7 +309,7 @@ def test_a_file_that_no_agent_is_shown_is_told(home: TempHome) -> None:
     done = massgen(home, "--automation", "--model", "scripted/x", asked)
     assert [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")] == [
         "NOTE: @gone.txt: this file does not exist here",
-        "NOTE: @here.md: agents see only its name; to let them read it, add it under context_paths",
+        "NOTE: @here.md: agents see only this name; to let them read the file, add it under context_paths",
         "NOTE: @you.know: this file does not exist here",
     ]
     piped_in = piped(home, asked.encode(), "--automation", "--model", "scripted/x", "-")

@@ -340,7 +340,7 @@ async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home
     async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
         report = await reviewed(home, "--config", config, diff=long, code=2)
     assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
-    assert report["notes"][0].startswith("the verdicts of bo don't count: Some texts were too long")
+    assert report["notes"][0].startswith("the verdicts of bo don't count: Some of the material was too long")
     assert report["notes"][1] == "nobody decided on 1 finding"
 
 
@@ -414,7 +414,7 @@ async def test_what_was_said_is_not_said_again_and_what_is_gone_is_named(home: T
         markdown = (home.work / "report.md").read_text()
         assert "### Is never used\n" in markdown
         assert "### Totals are too large" not in markdown
-        assert "### Reported before and still there\n\n- `shop.py:4`: Totals are too large" in markdown
+        assert "### Reported before and found again\n\n- `shop.py:4`: Totals are too large" in markdown
         (home.work / "report.json").write_text(json.dumps(report))
         fixed = moved.replace("+    return sum(prices) + 1\n", "+    return sum(prices) or 0\n")
         ada.finds = []

@@ -116,8 +116,8 @@ def test_leaving_the_dialogue_saves_nothing(keyed: TempHome, how: str) -> None:
 def test_the_first_question_at_a_terminal_sets_up_and_is_then_asked(home: TempHome) -> None:
     with at_terminal(home.with_variables(TERM="dumb", **dict.fromkeys(PLANTED, "")), "What is it?") as person:
         person.expect("Keys in the environment: none\n")
-        person.expect("With one of OPENAI_API_KEY, ANTHROPIC_API_KEY, ")
-        person.expect("set the key or start the server, and ask again.")
+        person.expect("If one of OPENAI_API_KEY, ANTHROPIC_API_KEY, ")
+        person.expect("set a key or start a server, and ask again.")
         person.answer("Which [1]: ", "ready")
         person.expect("1. @examples/local_server: ")
         person.answer("Which config [1]: ", "@examples/scripted")

@@ -52,7 +52,7 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             None,
             ["nobody_left"],
             "only ada remained of 3 agents; no agent was left to review the answer",
-            "No agent voted for or reviewed this answer: it is only ada's.",
+            "No agent voted for or reviewed ada's answer.",
         ),
         (
             TIED,
@@ -113,7 +113,7 @@ def test_every_door_tells_how_firm_a_decision_is(
     assert re.fullmatch(outcome, result["summary"])
     assert row["summary"] == status["summary"] == result["summary"]
     assert bool(row.get("weak")) == bool(weak)
-    assert ("Weak: " in status["next_step"] or "No agent voted" in status["next_step"]) == bool(weak)
+    assert ("decision is weak: " in status["next_step"] or "No agent voted" in status["next_step"]) == bool(weak)
 
     told = run_command(home, SERVER_MODULE, "result", row["run_id"]).stdout
     assert re.search(first, told)

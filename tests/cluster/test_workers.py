@@ -307,7 +307,7 @@ def test_a_start_without_a_store_leaves_no_files_of_a_run(home: TempHome, tmp_pa
 def test_a_store_that_is_not_there_is_told_in_plain_words(home: TempHome, tmp_path: Path) -> None:
     empty = shared_server().url()
     for url, told in (
-        ("mysql://host/db", "it must be postgresql://USER@HOST/DATABASE (or pass --store)"),
+        ("mysql://host/db", "set it to postgresql://USER@HOST/DATABASE, or pass --store"),
         (f"postgresql://nobody@/none?host={tmp_path}", "PostgreSQL cannot be reached"),
         (empty, "update it with `massgen store upgrade`"),
     ):

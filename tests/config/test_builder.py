@@ -47,7 +47,7 @@ def test_models_are_dealt_out_until_there_are_enough_agents() -> None:
         (["gpt-5"], 0, "1 to 10 agents, not 0"),
         (["gpt-5"], 11, "1 to 10 agents, not 11"),
         (["gpt-5"] * 11, None, "1 to 10 agents, not 11"),
-        (["gpt-5", "o3"], 1, "are too many"),
+        (["gpt-5", "o3"], 1, "than agents"),
         (["llama-4"], None, "write provider/model"),
         (["openai/" + "x" * 300], None, "1 to 200 characters"),
     ],

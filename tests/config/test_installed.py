@@ -84,6 +84,6 @@ def test_validate_says_what_a_config_wants_and_cannot_have(home: TempHome, tmp_p
     assert "Note: coder: openai 2.54.0 is installed, but massgen-mcp needs openai<4" in told
     team.write_text(team.read_text() + "nested: {}\n")
     assert (
-        "the instructions mention running massgen, but the sandbox for commands doesn't have it"
+        "the instructions mention running massgen, but the sandbox for commands lacks massgen"
         not in run_command(bare, COMMAND_MODULE, "--validate", str(team)).stdout
     )

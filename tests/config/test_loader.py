@@ -74,7 +74,7 @@ timeout_setting: {}
         ["team.yaml:12", "timeout_setting"],
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
-        f"{AN_ID}; to quote it, use ' or \"",
+        f"{AN_ID}; if you put it in quotation marks, use ' or \"",
         "a required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
         "a required key is missing",
@@ -107,7 +107,7 @@ AZURES_KEYS = (
     "enable_x_search, endpoint, extra_body, fallback, max_output_tokens, model, price, price_as, reasoning_effort, "
     "temperature, top_p, type, verbosity"
 )
-NO_TOOLS = "groq doesn't offer this; it offers no built-in tools here"
+NO_TOOLS = "groq doesn't offer this; it offers no built-in tools"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ NO_TOOLS = "groq doesn't offer this; it offers no built-in tools here"
         (
             "agent: {backend: {type: scripted}}\norchestrator:\n  budget: {max_usd: 1}",
             3,
-            "orchestrator.budget: unknown key here; move it to the top level of the config",
+            "orchestrator.budget: this key is not valid here; move it to the top level of the config",
         ),
         ("\nagent: 5", 2, f"agent: expected a mapping, such as {ENTRY}"),
         (
@@ -343,7 +343,7 @@ def test_what_an_agent_says_of_its_commands_goes_before_what_follows_from_its_to
     )
     assert config.commands_of(config.agents[0]).blocked == ("rm ",)
     (problem,) = problems("agent:\n  backend: {type: scripted, commands: false}\n  commands: {enabled: true}\n")
-    assert problem == "team.yaml:2: agent.backend.commands: listed twice for this agent; leave one out"
+    assert problem == "team.yaml:2: agent.backend.commands: set twice for this agent; keep only one"
 
 
 def test_a_directory_to_work_on_is_only_read_where_a_path_says_so(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ async def test_sessions_are_listed_by_their_directory_taken_up_without_their_sto
             await wait_until(
                 lambda: sorted(each["status"] for each in verb(home, "runs")["runs"]) == ["cancelled", "running"]
             )
-            with pytest.raises(RequestError, match="not found here"):
+            with pytest.raises(RequestError, match="isn't open"):
                 await first.ask(elsewhere, "Another one")
             end(first.pid, signal.SIGKILL)
 
@@ -336,7 +336,7 @@ async def test_what_cannot_be_done_is_refused_and_the_session_goes_on(home: Temp
             with pytest.raises(RequestError, match=words):
                 await work
 
-        await refused("session 'none' not found here", person.ask("none", "q"))
+        await refused("session 'none' isn't open; load it", person.ask("none", "q"))
         await refused("there is no session 'none'", person.agent.load_session(cwd=str(home.work), session_id="none"))
         await refused("isn't a directory, or isn't an absolute path", person.agent.new_session(cwd="."))
         await refused(

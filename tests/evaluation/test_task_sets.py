@@ -177,5 +177,5 @@ async def test_public_sets_are_read_as_they_are_published(tmp_path: Path) -> Non
     (item,) = read_items(str(tmp_path / "gsm8k.jsonl"))
     assert await BY_TEXT.is_right(item, "ANSWER: 42")
     (tmp_path / "cut.jsonl.gz").write_bytes(file.read_bytes()[:-9])
-    with pytest.raises(MassgenError, match=r"cut.jsonl.gz: cannot be read: neither UTF-8 nor gzip"):
+    with pytest.raises(MassgenError, match=r"cut.jsonl.gz: cannot be read: it is neither UTF-8 nor gzip"):
         read_items(str(tmp_path / "cut.jsonl.gz"))

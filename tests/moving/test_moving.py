@@ -339,11 +339,11 @@ def test_a_second_import_of_a_run_that_goes_on_is_refused_where_it_can_be_seen(h
     with stored(here.home, "embedded", "third") as third:
         refused = third.verb("import", file, code=1)
         assert f"run {run_id} was imported from {file} into {there.home.path} on " in refused
-        assert "Export it there, or, if it is lost there, repeat the command with --yes" in refused
+        assert "Export it from there; if it is lost, repeat the command with --yes" in refused
         assert third.told("runs")["runs"] == []
         file.with_name("run.tar.gz.imported").unlink()
         file.with_name(".run.tar.gz.imported.new").mkdir()  # as in a directory that cannot be written
-        assert "), so another store wouldn't know of it" in third.verb("import", file, code=1)
+        assert "), so other stores could import it too" in third.verb("import", file, code=1)
         assert "imported, interrupted" in third.verb("import", file, "--yes")
     gate.touch()
     there.verb("wait", run_id)

@@ -176,14 +176,14 @@ HOSTILE = {
     "another version": (changed_manifest("v", 2), "upgrade"),
     "another format": (changed_manifest("format", "tar"), "its manifest isn't valid"),
     "no runs": (changed_manifest("runs", []), "its manifest isn't valid"),
-    "above": (added("../escaped"), "in it isn't a file of a run"),
-    "above the run": (added("RUN/../escaped"), "in it isn't a file of a run"),
-    "absolute": (added("/escaped"), "in it isn't a file of a run"),
-    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "in it isn't a file of a run"),
-    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "in it isn't a file of a run"),
-    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "in it isn't a file of a run"),
-    "what git obeys": (added("RUN/changes/objects.git/config"), "in it isn't a file of a run"),
-    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "in it isn't a file of a run"),
+    "above": (added("../escaped"), "which isn't a file of a run"),
+    "above the run": (added("RUN/../escaped"), "which isn't a file of a run"),
+    "absolute": (added("/escaped"), "which isn't a file of a run"),
+    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "which isn't a file of a run"),
+    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "which isn't a file of a run"),
+    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "which isn't a file of a run"),
+    "what git obeys": (added("RUN/changes/objects.git/config"), "which isn't a file of a run"),
+    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "which isn't a file of a run"),
 }
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_written_through_a_link(exported: tuple[Path, Stored], tmp_pa
     added(f"{run_id}/workspaces/link/escaped")(found, run_id)
     added(f"{run_id}/workspaces/link", tarfile.SYMTYPE, str(tmp_path))(found, run_id)
     write(file, found)
-    refused(there, file, "in it isn't a file of a run")
+    refused(there, file, "which isn't a file of a run")
     assert not (tmp_path / "escaped").exists()
 
 

@@ -302,7 +302,7 @@ async def test_faults_are_told_as_json_with_who_asked(home: TempHome) -> None:
         ("[]", "valid dictionary"),
         ('{"ann": {"tokens": ["short"]}}', "ann.tokens.0"),
         ('{"ann": {"token": "x"}}', "ann.token"),
-        ('{"operator": {}}', "operator is reserved for you"),
+        ('{"operator": {}}', "the name operator is reserved for the owner of --token-file"),
         ('{"a:b": {}}', "a:b"),
         ('{"ann": {"subject": "x"}, "bob": {"subject": "x"}}', "the same token or subject"),
     ],

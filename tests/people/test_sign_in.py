@@ -242,7 +242,8 @@ async def test_who_is_not_let_in_is_told_why(home: TempHome, issuer: Authorizati
     host = urlsplit(issuer.url).netloc
     async with signing_in(home, issuer) as base, browser() as eve:
         refused(await signed_in(eve, base, "nobody"), f"{host} refused to sign you in, or you cancelled.")
-        refused(await signed_in(eve, base, "eve"), f"{host} knows you as “eve”, who may not use this server")
+        refusal = f"{host} signed you in as “eve”, but that user may not use this server"
+        refused(await signed_in(eve, base, "eve"), refusal)
         failed = (await came_back(eve, base, await begun(eve, base))).replace("code=", "error=server_error&code=")
         refused(await eve.get(failed), f"{host} failed: server_error.")
         issuer.writes = lambda said: issuer.signed({**said, "groups": "x" * 4000})
@@ -267,7 +268,7 @@ async def test_a_scope_that_is_wanted_has_to_be_granted(home: TempHome, issuer: 
         where = await begun(ann, base)
         assert parse_qs(urlsplit(where).query)["scope"] == ["openid runs"]
         less = where.replace("openid+runs", "openid")
-        refused(await ann.get(await came_back(ann, base, less)), "it doesn't grant you runs")
+        refused(await ann.get(await came_back(ann, base, less)), "doesn't grant you runs")
         assert (await signed_in(ann, base)).status_code == 303
         assert (await ann.get(f"{base}/api/runs")).status_code == 200
 

@@ -134,7 +134,7 @@ def test_skills_that_nobody_can_check_end_in_the_refusal_and_cannot_be_accepted(
         code, _, err = place.run(*options, "q")
         assert code == 1
         assert "  ! host: gateway.example\n" in err
-        assert "You can't accept it in this state: cannot check the skills: " in err
+        assert "You can't accept this config yet: cannot check the skills: " in err
         assert why in err
     code, _, err = place.verb("trust", str(place.found))
     assert (code, why in err) == (1, True)

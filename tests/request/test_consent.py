@@ -454,7 +454,7 @@ def below(place: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
 async def test_below_a_repositorys_config_an_agent_reads_that_it_is_there_and_how_to_use_it(
     below: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = UNUSED.format(below.found, f"`team: {below.found}`.")
+    words = UNUSED.format(below.found, f"pass `team: {below.found}`.")
     async with tools() as client:
 
         async def ignored(**arguments: Any) -> object:
@@ -475,7 +475,7 @@ async def test_below_a_repositorys_config_an_agent_reads_that_it_is_there_and_ho
 
 
 def test_below_a_repositorys_config_a_person_reads_it_too(below: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = UNUSED.format(below.found, "`--config ../../.massgen/config.yaml`, or `cd ../..`.")
+    words = UNUSED.format(below.found, "pass `--config ../../.massgen/config.yaml`, or run `cd ../..`.")
     monkeypatch.delenv("OPENAI_API_KEY")
     code, _, err = below.run("--automation", "q")
     assert (code, words in err) == (1, True), err

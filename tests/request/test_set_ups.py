@@ -146,6 +146,6 @@ async def test_below_a_repositorys_config_each_door_names_its_own_way_to_it(
     assert words in str(refused.value)
     async with tools() as client:
         _, message = await expect_error(client, "start_run", question="q")
-        assert f"To use this file: `team: {config}`." in message
+        assert f"To use this file: pass `team: {config}`." in message
         assert (await call(client, "start_run", question="q", team=str(config), dry_run=True))["status"] == "planned"
     assert (await massgen_mcp.run("q", config=str(config)))["final_answer"]

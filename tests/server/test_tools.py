@@ -566,7 +566,7 @@ async def test_cancel_ends_a_run_and_keeps_the_best_answer(home: TempHome) -> No
         result = await call(client, "get_result", run_id=run_id)
     assert (result["status"], result["answer"], result["outcome"]) == ("cancelled", "the quick answer", "best_so_far")
     assert waited["answer"] == "the quick answer"
-    assert "get_result has" not in waited["next_step"]
+    assert "get_result returns" not in waited["next_step"]
 
 
 async def test_finish_now_decides_with_the_answers_there_are(home: TempHome) -> None:

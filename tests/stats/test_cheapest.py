@@ -35,11 +35,11 @@ def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_w
         runs("tiny", "vote", 1, 4, 0),
     )
     assert by_procedure == (
-        "cost of a right answer by procedure: $0.0250 with checks (16 of 20 (58 to 92 %) right); most frequent: "
-        "$0.1250 with vote (20 of 25 (61 to 91 %) right); they answered different questions; `massgen eval "
-        "--from runs` asks both the same questions"
+        "lowest cost of a right answer by procedure: $0.0250 with checks (16 of 20 (58 to 92 %) right); used most: "
+        "$0.1250 with vote (20 of 25 (61 to 91 %) right); their questions differed, so run `massgen eval "
+        "--from runs` to ask both the same"
     )
-    assert by_team.startswith("cost of a right answer by team: $0.0250 with 2 x small (16 of 20")
+    assert by_team.startswith("lowest cost of a right answer by team: $0.0250 with 2 x small (16 of 20")
 
 
 def test_of_fewer_than_twenty_nothing_is_claimed() -> None:

@@ -154,7 +154,7 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         fine(tab)
         (home.work / "project" / "more").write_text("mine\n")
         press(tab, "Apply to your files")
-        tab.settled("document.body.innerText.includes('You can apply the others.')")
+        tab.settled("document.body.innerText.includes('You can apply the changes to the other files.')")
         assert tab.js("[...document.querySelectorAll('.files input')].map(one => one.checked)") == [True, False]
         press(tab, "Apply to your files")
         told(tab, "applied")

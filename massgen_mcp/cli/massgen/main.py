@@ -110,9 +110,7 @@ def run_many(work: Callable[[T], Awaitable[int]], options: T) -> int:
     try:
         return run_async(work, options)
     except KeyboardInterrupt:
-        print_error(
-            "Stopped. Runs that have started continue in the background. Repeat the command to continue from here."
-        )
+        print_error("Stopped. Runs that have started continue in the background. To run the rest, repeat the command.")
         return EXIT_INTERRUPTED
 
 

@@ -116,7 +116,7 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
         print_line(commands)
     print_line(f"Estimate: {cost}")
     print_line(f"Limits: {at_most(config)}")
-    print_line("Nothing was asked. To start the run, leave --dry-run out.")
+    print_line("Nothing was asked. To start the run, repeat the command without --dry-run.")
     return EXIT_OK
 
 
@@ -226,7 +226,7 @@ async def execute_shown(run: ForegroundRun, options: Options, terminal: OwnTermi
         cancelled = False
         async for number in signals:
             if number == LET_GO and not run.listed:
-                display.note("--no-logs keeps no record of this run, so it can't continue without this terminal")
+                display.note("the run can't continue without this terminal, because --no-logs keeps no record of it")
                 continue
             if number in (signal.SIGHUP, LET_GO) and run.listed:
                 _go_on_without(run, display, terminal, give_back=number == LET_GO)

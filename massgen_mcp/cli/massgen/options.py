@@ -195,7 +195,7 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.select and team,
-            "--select chooses the config; leave out either --select or --config, --model and --backend",
+            "--select chooses the config; remove --select, or remove --config, --model and --backend",
         ),
         (
             given.num_agents is not None and not named_team,
@@ -287,8 +287,8 @@ ARGUMENTS: ArgumentGroups = {
             metavar="=sha256:DIGEST",
             nargs="?",  # for the help alone: see `_with_whole_trust`
             type=trust_argument,
-            help="accept the config's permissions and remember this; with =sha256:..., accept only that version, "
-            "and only for this call",
+            help="accept the config's permissions and remember your consent; with =sha256:..., accept only that "
+            "version, and only for this command",
         ),
         argument("--select", action="store_true", help="choose the config from a list"),
         argument(
@@ -301,7 +301,7 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="one agent per model, such as gpt-5 or openrouter/NAME; separated by commas, can be repeated",
         ),
-        argument("--backend", metavar="TYPE", help="provider for --model; without --model: use its strongest model"),
+        argument("--backend", metavar="TYPE", help="provider for --model; alone: use the provider's strongest model"),
         argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
         argument("--system-message", metavar="TEXT", help="system message for every agent"),
         argument(
@@ -350,14 +350,14 @@ ARGUMENTS: ArgumentGroups = {
             metavar="COMMAND",
             type=_split_words,
             default=(),
-            help="when the run ends, run this command without a shell; it gets MASSGEN_RUN_ID, _STATE, _OUTCOME, _COST",
+            help="command to run (without a shell) when the run ends; gets MASSGEN_RUN_ID, _STATE, _OUTCOME and _COST",
         ),
         argument("--debug", "-v", action="store_true", help="show every log line, with tracebacks"),
     ),
     "sessions": (
         argument("--session", "-s", dest="session_id", metavar="ID", help="continue this conversation"),
         argument(
-            "--changes-of", metavar="winner|AGENT", help="start from the unapplied changes of this agent in the session"
+            "--changes-of", metavar="winner|AGENT", help="start from this agent's unapplied changes in the session"
         ),
     ),
     "massgen start": (
@@ -367,7 +367,7 @@ ARGUMENTS: ArgumentGroups = {
             type=Path,
             action="append",
             default=[],
-            help="agents change copies of this directory; `massgen apply` applies the changes; can be repeated",
+            help="let agents change copies of this directory (`massgen apply` applies the changes); can be repeated",
         ),
         argument("--idempotency-key", metavar="KEY", help="a repeated request with the same key returns the same run"),
         STORE,

@@ -88,7 +88,7 @@ def unread_mentions(question: str, cwd: Path, *, read: bool) -> list[str]:
     """
     named = dict.fromkeys(word.rstrip(_TRAILING) for word in _MENTION.findall(question))
     found = {word: _path(word, cwd) for word in named if re.fullmatch(r"\.[A-Za-z]\w{0,4}", Path(word).suffix)}
-    unread = "agents see only its name; to let them read it, add it under context_paths"
+    unread = "agents see only this name; to let them read the file, add it under context_paths"
     return [
         f"@{word}: {unread if path else 'this file does not exist here'}"
         for word, path in found.items()

@@ -41,7 +41,7 @@ def begin(*, cwd: Path, environ: Mapping[str, str]) -> Path | None:
         return set_up(cwd=cwd, environ=environ)
     print_line("You have no config yet, and you don't need one.")
     asked = ", ".join(dict.fromkeys(agent.asked for agent in team.config.agents))
-    offers = [f"Start now with the {team.description}", "Set up another team first (later: `massgen init`)"]
+    offers = [f"Start now with the {team.description}", "Set up another team first (or later, with `massgen init`)"]
     print_line(f"Available models: {asked}")
     return set_up(cwd=cwd, environ=environ) if choose("Which", offers) else None
 
@@ -64,8 +64,8 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     print_line(f"Agent CLIs: {'; '.join(map(str, clis)) or 'none'}")
     models, ready = _strong_models(keys), [cli for cli in clis if cli.ready]
     if not (models or servers or ready):
-        print_line(f"With one of {', '.join(keys_of_default_teams())}, or with Ollama or another model server running,")
-        print_line("a team needs no set-up: leave with Ctrl-C, set the key or start the server, and ask again.")
+        print_line(f"If one of {', '.join(keys_of_default_teams())} is set, or Ollama or another model server runs,")
+        print_line("you need no set-up: press Ctrl-C, set a key or start a server, and ask again.")
     print_line()
     text = _team_text(models, servers, ready, environ)
     config = parse_config(text, "the new config", environ, base_dir=cwd)
@@ -127,7 +127,7 @@ def _three_questions(models: Sequence[str]) -> str:
             print_line(f"   Enter takes {suggested}")
         if not (named := ask("Models") or suggested):
             continue
-        print_line("2. How many agents? The models are assigned to them in turn.")
+        print_line("2. How many agents? They get the models in turn.")
         count = ask("Agents", str(max(2, len(named.split(",")))))
         try:
             config = config_from_models([name.strip() for name in named.split(",")], num_agents=int(count))
@@ -153,7 +153,7 @@ def _file_to_save(cwd: Path, environ: Mapping[str, str]) -> Path:
     project, own = config_places(cwd, environ)
     while True:
         titles = [f"For this directory: {project}", f"For all your questions: {own}"]
-        print_line("Where do you want to save it?")
+        print_line("Where do you want to save the config?")
         target = (project, own)[choose("Which", titles)]
         if not target.exists():
             return target

@@ -78,7 +78,7 @@ def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> 
     unasked = options.yes or options.dry_run or options.automation or only_sets_up
     if not at_home or unasked or not on_terminal():
         return True
-    print_line(f"{cwd} isn't a project directory; massgen would keep its runs here, in .massgen/.")
+    print_line(f"{cwd} isn't a project directory; massgen would keep your runs there, in .massgen/.")
     return confirm("Go on here", default=False)
 
 

@@ -27,7 +27,7 @@ VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
 
 _NO_SUMMARY = "massgen shows the model's reasoning as the provider sends it"
 _NO_VERBOSITY = "this provider has no such setting; in system_message, ask for the verbosity that you want"
-_CONFINED = "here, Claude Code uses the team's tools, for files in its workspace and for commands in the sandbox"
+_CONFINED = "in massgen, Claude Code uses the team's tools for files in its workspace and commands in the sandbox"
 
 
 OVER_ACP = ("codex", "copilot", "gemini_cli")
@@ -87,7 +87,7 @@ def _rename(backend: dict[str, Plain], ours: str, value: Plain, place: Place, wr
     if value is None:
         return
     if backend.setdefault(ours, value) != value:
-        remarks.refuse((*place, *written), f"{ours} means the same but has another value; keep one of them")
+        remarks.refuse((*place, *written), f"{ours} means the same but has another value; keep only one")
     remarks.moved.setdefault((*place, ours), (*place, *written))
 
 

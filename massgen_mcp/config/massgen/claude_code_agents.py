@@ -70,7 +70,7 @@ def _disallowed(patterns: list[str]) -> str | None:
 
 def _allowed(patterns: list[str]) -> str | None:
     names = {_tool_name(pattern) for pattern in patterns}
-    offered = f"here, Claude Code gets {', '.join(FILES)} and {BASH} from the team"
+    offered = f"massgen gives Claude Code {', '.join(FILES)} and {BASH}"
     if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
         return f"{', '.join(beyond)}: not available; {offered}"
     if BASH not in names and (lacking := sorted(set(FILES) - names)):

@@ -15,21 +15,21 @@ SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 """MassGen's own images: of a config that names none, and of `use_docker`."""
 _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
-    f"{_OF_DOCKER}enable_sudo": "commands have their agent's rights; put the programs they need into the image",
+    f"{_OF_DOCKER}enable_sudo": "commands can't use sudo; put the programs that they need into the image",
     f"{_OF_SRT}read_mode": "commands can read only the workspace, context paths and programs",
-    "enable_code_based_tools": "agents call tools by name, and run the code they write as commands",
+    "enable_code_based_tools": "agents call tools by name, and use commands to run the code that they write",
 }
 """Why a key means nothing where an agent has commands."""
 REFUSED: Mapping[str, str] = {
     f"{_OF_DOCKER}packages": "massgen installs nothing for commands; build an image with these packages and name it "
     f"in {_OF_DOCKER}image",
-    f"{_OF_DOCKER}credentials": "commands get no keys; leave this out",
-    f"{_OF_SRT}deny_read": "commands can read only the workspace, context paths and programs; leave this out, "
-    "and add no context path with files that they must not read",
-    f"{_OF_SRT}allow_unix_sockets": "commands can't use this machine's sockets; leave this out",
+    f"{_OF_DOCKER}credentials": "commands get no keys; remove this setting",
+    f"{_OF_SRT}deny_read": "commands can read only the workspace, context paths and programs; remove this "
+    "setting, and add no context path with files that they must not read",
+    f"{_OF_SRT}allow_unix_sockets": "commands can't use this machine's sockets; remove this setting",
 }
 """What cannot be had, and the way out."""
-_NOT_SWITCHED_ON = "for a feature that this config doesn't enable"
+_NOT_SWITCHED_ON = "part of a feature that this config doesn't enable"
 _OTHER_MODE = "of another command_line_execution_mode"
 MAX_SIZE = 30
 """Characters of a size."""
@@ -112,7 +112,7 @@ def _network(value: Plain) -> dict[str, Plain]:
 def _domains(value: Plain) -> dict[str, Plain]:
     hosts = value if isinstance(value, list) else [value]
     if not all(isinstance(host, str) and "*" not in host for host in hosts):
-        raise ValueError("expected the names of single hosts; commands can reach each of them on ports 80 and 443")
+        raise ValueError("expected host names without *; commands can reach each host on ports 80 and 443")
     return {"network": [f"{host}:{port}" for host in hosts for port in (443, 80)]}
 
 

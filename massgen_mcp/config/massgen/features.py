@@ -35,7 +35,7 @@ class Needless:
 
 MEMORY = Feature(
     "memory",
-    "massgen has no vector store for memories; leave this out. For shared notes, use "
+    "massgen has no vector store for memories; remove this setting. For shared notes, use "
     "orchestrator.coordination.enable_memory_filesystem_mode; sessions keep earlier turns",
 )
 """Asked for by a mapping of its own form, which `massgen.files` reads."""
@@ -53,7 +53,8 @@ FEATURES = (
     ),
     Feature(
         "media",
-        "agents read and write only text; leave this out, and create pictures, sound and documents with other tools",
+        "agents read and write only text; remove this setting, and create pictures, sound and documents with other "
+        "tools",
         {
             "backend": "enable_image_generation enable_audio_generation enable_video_generation "
             "enable_file_generation enable_multimodal_tools upload_files",
@@ -99,15 +100,16 @@ FEATURES = (
     ),
     Feature(
         "decomposition",
-        "massgen doesn't divide a question: every agent answers all of it. Leave this out, or start one run per part",
+        "massgen doesn't divide a question: every agent answers all of it. Remove this setting, or start one run "
+        "per part",
         {"agent": "subtask", "orchestrator": "presenter_agent"},
         {"coordination": "task_decomposer"},
         {"orchestrator": {"coordination_mode": "decomposition"}},
     ),
     Feature(
         "subagents",
-        "agents can start nested runs, but no single agents; write nested: {max_depth: 1}, or leave this out "
-        "and list every agent under agents",
+        "agents can start nested runs, but not single agents; write nested: {max_depth: 1}, or remove this "
+        "setting and list every agent under agents",
         {"agent": "main_agent subagent_agents", "coordination": "enable_subagents checkpoint_enabled"},
         {
             "orchestrator": "standalone_checkpoint",
@@ -119,7 +121,7 @@ FEATURES = (
     ),
     Feature(
         "broadcast",
-        "agents exchange nothing except their answers; leave this out. To let agents ask a person, use "
+        "agents exchange nothing except their answers; remove this setting. To let agents ask a person, use "
         "broadcast: human or orchestrator.allow_questions",
         details={
             "coordination": "broadcast_sensitivity response_depth broadcast_timeout broadcast_wait_by_default "
@@ -130,8 +132,8 @@ FEATURES = (
     MEMORY,
     Feature(
         "synthesis",
-        "the winner writes the final answer; set final_answer_strategy to winner_present (it then sees all "
-        "answers) or winner_reuse",
+        "the winner writes the final answer; set final_answer_strategy to winner_present (to show the winner "
+        "all answers) or winner_reuse",
         {"orchestrator": "skip_voting"},
         values={"orchestrator": {"final_answer_strategy": "synthesize"}},
     ),
@@ -139,7 +141,7 @@ FEATURES = (
         "permissions",
         "massgen doesn't enforce roles and rules, so it doesn't run an agent that needs them. Use settings that "
         "it enforces instead: permission: read on context_paths, exclude_tools: [write_file, edit_file, "
-        "move_file, delete_file], commands.blocked. Then leave permissions out",
+        "move_file, delete_file], commands.blocked. Then remove `permissions`",
         {
             "config": "permissions",
             "agent": "permissions",
@@ -150,8 +152,8 @@ FEATURES = (
     ),
     Feature(
         "read_before_delete",
-        "an agent may delete files in its own copy without reading them; leave this out, or remove the tool with "
-        "exclude_tools: [delete_file]",
+        "an agent may delete files in its own copy without reading them; remove this setting, or remove the tool "
+        "with exclude_tools: [delete_file]",
         {
             "config": "enforce_read_before_delete",
             "backend": "enforce_read_before_delete",
@@ -172,7 +174,7 @@ FEATURES = (
     Feature(
         "resuming",
         "a run continues from its own journal, not from a config: use massgen resume RUN, or control_run with "
-        "action=resume. Leave this out",
+        "action=resume. Remove this setting",
         {"coordination": "resume_from_log"},
     ),
     Feature(

@@ -25,11 +25,11 @@ _SECTION_PLACES: Mapping[Section, Place] = {
     "timeout_settings": ("timeout_settings",),
 }
 _SWITCHED_INSIDE = frozenset({"persona_generator", "evaluation_criteria_generator", "prompt_improver", "dspy"})
-_NOT_SWITCHED_ON = "for a feature that this config doesn't enable"
+_NOT_SWITCHED_ON = "part of a feature that this config doesn't enable"
 _OF_THE_TEAM = "voting_sensitivity applies to the whole team; move it to orchestrator"
-_SHARED_OUT = "divided among the agents as max_new_answers_per_agent"
+_SHARED_OUT = "massgen divides this among the agents as max_new_answers_per_agent"
 _SANDBOXED = "MCP servers always run in the sandbox"
-_NO_MEMORY_SETTINGS = "massgen needs no settings to keep and read a session's turns"
+_NO_MEMORY_SETTINGS = "massgen keeps and reads a session's turns without any settings"
 MAX_NOTE = 2_000
 
 

@@ -76,7 +76,7 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
         offered = tools_at(self.type, self.base_url)
         if missing := [f"enable_{tool}" for tool in self.asked_tools if tool not in offered]:
             where, has = self.base_url or "its default address", flags_text([f"enable_{tool}" for tool in offered])
-            way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
+            way_out = "" if self.base_url is None or self.type == BY_HOST else "; to use this, remove base_url"
             raise ValueError(
                 f"{', '.join(missing)}: {self.type} doesn't offer this at {where}; it offers {has}{way_out}"
             )

@@ -289,7 +289,7 @@ def named_provider(name: str) -> Provider:
     hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(provider_names())}"
     for row in PROVIDERS:
         if row.plain_models and re.fullmatch(row.plain_models, name):
-            hint = f"; it is a model: {row.type}/{name}"
+            hint = f"; this is a model: write {row.type}/{name}"
     raise MassgenError("config_invalid", f"unknown provider {name[:80]!a}{hint}")
 
 
@@ -397,4 +397,4 @@ def refusal(backend_type: str, flag: str) -> str | None:
 
 def flags_text(flags: list[str]) -> str:
     """What is offered, in words."""
-    return f"only {join_names(flags)}" if flags else "no built-in tools here"
+    return f"only {join_names(flags)}" if flags else "no built-in tools"

@@ -25,7 +25,7 @@ addEventListener('message', ({source, data}) => {
   } else if (data.id !== undefined && data.id !== null) {
     if (data.method === 'ui/resource-teardown') leave();
     send(data.method === 'ping' || data.method === 'ui/resource-teardown' ? {id: data.id, result: {}}
-      : {id: data.id, error: {code: -32601, message: 'this page can\'t do that'}});
+      : {id: data.id, error: {code: -32601, message: 'this page doesn\'t support this method'}});
   } else if (told[data.method]) told[data.method](data.params || {});
 });
 const told = {

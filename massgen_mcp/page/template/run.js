@@ -135,7 +135,7 @@ function pageIn(into) {
       listed('Changed their minds: ', standing.filter(vote => vote.changed_from), vote => [' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)]),
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
-      rest.length ? drawer(`${count(rest.length, 'vote')} that didn\'t count in the end`, rest.map(oneVote)) : null);
+      rest.length ? drawer(`${count(rest.length, 'vote')} not counted in the end`, rest.map(oneVote)) : null);
   }
 
   function sums() {

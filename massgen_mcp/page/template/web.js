@@ -175,8 +175,8 @@ function start() {
   const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'merging all answers']].map(([value, words]) => h('option', {value}, words)));
   const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the unapplied changes of the earlier run');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, since the team sees nothing else', 6, true), goOn,
-    field('Team', teams, 'broad'), one('config', 'Or your own: path of a YAML file', {}, 'broad'),
-    many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, to use a model several times', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
+    field('Team', teams, 'broad'), one('config', 'Or your own team: path of a YAML file', {}, 'broad'),
+    many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, if models should be used more than once', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
     clis, many('context_paths', 'Files and directories that the team may read: one absolute path per line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'The team may change copies of them; you can apply the changes later'),
     many('checks', 'Commands that test the changes to these paths, one per line', 2),
@@ -425,7 +425,7 @@ async function changes(run, into, note, wish, whose) {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', {...again, question: wish.value, changes_of: `${id}/${whose || 'winner'}`})).run_id)}`);
   }));
   const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''}${file.uncounted ? '' : file.added === undefined || file.added === null ? ' binary' : ` +${file.added} −${file.removed || 0}`}`;
-  const names = {clean: 'These changes fit your current files. Nothing has been changed yet.', conflicts: 'Some of these files have changed in the meantime. Nothing was applied. You can apply the others.',
+  const names = {clean: 'You can apply these changes to your current files. Nothing has been changed yet.', conflicts: 'Some of these files have changed in the meantime. Nothing was applied. You can apply the changes to the other files.',
     unchanged: 'Your files already have these changes.'};
   go.addEventListener('click', doing(go, note, async () => {
     const added = others.filter(box => box.checked), picked = [...boxes, ...others].flatMap(chosen), paths = picked.map(box => box.value);

@@ -155,7 +155,7 @@ def _of_parts(parts: list[Part], situation: Situation) -> str | None:
     if last.reason != "end" or not "".join(part.text for part in parts if isinstance(part, TextPart)).strip():
         return f"it replied without text, or stopped with {last.reason}"
     counted = any(isinstance(part, UsagePart) and part.input_tokens and part.output_tokens for part in parts)
-    return None if counted else "no UsagePart has the numbers of input and output tokens"
+    return None if counted else "no UsagePart gives the numbers of input and output tokens"
 
 
 def _of_calls(calls: list[ToolCall], last: StopPart) -> str | None:

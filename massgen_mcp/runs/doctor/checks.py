@@ -18,7 +18,7 @@ from massgen_mcp.config.installed import wrong_versions
 from massgen_mcp.config.providers.catalog import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
-from massgen_mcp.home import HOME_VARIABLE, Home
+from massgen_mcp.home import HOME_VARIABLE, REBUILD, Home
 from massgen_mcp.money.price_list import NEWEST_LIST, find_price_list
 from massgen_mcp.name_lists import join_names
 from massgen_mcp.runs.doctor.preflight import LEAST_FREE_BYTES
@@ -30,7 +30,6 @@ LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
-AGAIN = "`massgen doctor --rebuild` rebuilds the list of runs from their directories"
 
 
 def check_all(engine: LocalEngine, environ: Mapping[str, str]) -> list[DoctorCheck]:
@@ -106,7 +105,7 @@ def _check_price_list(home: Home) -> list[DoctorCheck]:
     if not found.is_old:
         return [DoctorCheck("price list", "ok", message)]
     advice = f"run `massgen prices --from {NEWEST_LIST}`, or upgrade the package genai-prices"
-    return [DoctorCheck("price list", "warn", f"{message}: it has no prices for newer models", advice)]
+    return [DoctorCheck("price list", "warn", f"{message}, so it has no prices for newer models", advice)]
 
 
 def _state_directory(home: Home) -> list[DoctorCheck]:
@@ -180,7 +179,7 @@ def _open_files() -> list[DoctorCheck]:
                 f"run `ulimit -n {LOW_OPEN_FILES}` before you start the server",
             )
         ]
-    raised = f"; massgen's background process raises that to {hard}" if soft < hard else ""
+    raised = f"; massgen's background process raises this limit to {hard}" if soft < hard else ""
     return [DoctorCheck("open files", "ok", f"{soft} per process{raised}")]
 
 
@@ -189,12 +188,12 @@ def _store(engine: Engine) -> list[DoctorCheck]:
         kept = engine.files.with_events()
         if not kept:
             return [DoctorCheck("run store", "ok", "there are no runs yet")]
-        return [DoctorCheck("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", AGAIN)]
+        return [DoctorCheck("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", REBUILD)]
     problem = engine.store.database.examine()
     if problem is None:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
-            return [DoctorCheck("run store", "fail", f"the list of runs is empty, but {len(kept)} runs exist", AGAIN)]
+            return [DoctorCheck("run store", "fail", f"the list of runs is empty, but {len(kept)} runs exist", REBUILD)]
         return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
@@ -226,7 +225,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
         checks.append(DoctorCheck("runs", "warn", f"without a directory: {_run_list(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
-        checks.append(DoctorCheck("runs", "warn", f"in no list: {_run_list(unknown)}", AGAIN))
+        checks.append(DoctorCheck("runs", "warn", f"in no list: {_run_list(unknown)}", REBUILD))
     return checks or [DoctorCheck("runs", "ok", f"{len(rows)} known")]
 
 
@@ -244,7 +243,7 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "run `massgen wait ID` for one of these runs, with the keys it was started with"
+        advice = "set the keys that one of these runs was started with, then run `massgen wait ID` for it"
         checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none needed")]
 

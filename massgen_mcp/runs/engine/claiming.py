@@ -119,7 +119,7 @@ def reusable_run(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRo
         return earlier
     raise MassgenError(
         "idempotency_conflict",
-        f"this idempotency_key belongs to {('this' if same else 'another')} request, run {earlier.run_id}, which "
+        f"this idempotency_key was used for {('the same' if same else 'another')} request: run {earlier.run_id}, which "
         f"is {earlier.state}; use another key, or on_conflict=cancel_existing",
     )
 
@@ -184,4 +184,4 @@ def check_quota(db: SqlConnection, user: User | None, usd: float | None, *, rais
             raise MassgenError("quota_reached", f"you have reached your quota of runs per {span} (UTC): {most_runs}")
         if most_usd is not None and (usd is None or usd > most_usd - spent):
             left = f"you have {max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD left this {span} (UTC)"
-            raise MassgenError("quota_reached", f"{left}, net of the budgets of active runs; pass a smaller max_usd")
+            raise MassgenError("quota_reached", f"{left}, after deducting active runs' budgets; pass a smaller max_usd")

@@ -80,7 +80,7 @@ def failed_setup(finished: SetupFinished | None) -> str:
     """Why checks say nothing; empty if they may."""
     if finished is None or finished.outcome.result == "passed":
         return ""
-    return f"the setup `{finished.outcome.command}` failed ({finished.outcome.how}), so massgen checked nothing"
+    return f"the setup `{finished.outcome.command}` failed ({finished.outcome.how}), so massgen ran no checks"
 
 
 def hand_on_setup(run: RunFiles, home: Path) -> None:

@@ -90,18 +90,18 @@ def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
     if len(unsettled) > MAX_SETTLED:
         notes.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
     for one in settled[:MAX_SETTLED]:
-        what = "was complete; massgen has cleaned up" if one.happened else "was incomplete; massgen has undone it"
+        what = "after its last change; massgen has cleaned up" if one.happened else "midway; massgen has undone it"
         if one.lost:
-            what = "can't be undone, because its backup files have moved; the next apply tries again"
-        notes.append(f"An earlier apply of {one.intent.facts['run_id']} was interrupted: it {what}.")
+            what = "and can't be undone, because its backup files have moved; the next apply tries again"
+        notes.append(f"An earlier apply of {one.intent.facts['run_id']} was interrupted {what}.")
         if one.lost:
             notes.append(
                 f"massgen couldn't restore these files: {_paths_text(one.lost)}; {one.file} has their earlier contents."
             )
         if one.kept:
-            notes.append(f"These files have changed since, so massgen leaves them alone: {_paths_text(one.kept)}.")
+            notes.append(f"massgen left these files as they are, since they changed later: {_paths_text(one.kept)}.")
     if len(settled) > MAX_SETTLED:
-        notes.append(f"{len(settled) - MAX_SETTLED} more were interrupted, with the same result.")
+        notes.append(f"{len(settled) - MAX_SETTLED} more applies were interrupted; massgen handled them alike.")
     return " ".join(notes) or None
 
 

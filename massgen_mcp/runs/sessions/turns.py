@@ -50,7 +50,7 @@ def start_note(earlier: EarlierChanges | None) -> str:
     if earlier is None:
         return ""
     what = f"what {earlier.agent} changed in {earlier.run_id} ({counted(earlier.files, 'file')})"
-    return f"The run starts from {what}, which its patch will include. "
+    return f"The run starts from {what}; the patch of this run will include these changes. "
 
 
 class SessionTurns:

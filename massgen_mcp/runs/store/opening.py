@@ -47,7 +47,7 @@ def open_cluster(home: Home, environ: Mapping[str, str]) -> "ClusterEngine":
     url = environ.get(STORE_VARIABLE, "")
     if not url.startswith(SCHEMES):
         fault = f"begins with {url.partition(':')[0][:20]!r}" if url else "is not set"
-        message = f"{STORE_VARIABLE} {fault}; it must be postgresql://USER@HOST/DATABASE (or pass --store)"
+        message = f"{STORE_VARIABLE} {fault}; set it to postgresql://USER@HOST/DATABASE, or pass --store"
         raise MassgenError("invalid_arguments", message)
     try:
         from massgen_mcp.runs.store.postgres.engine import cluster_engine  # nothing else needs psycopg

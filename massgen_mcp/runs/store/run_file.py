@@ -170,7 +170,7 @@ class _Filter:
         through = any("/".join((top, *parts[:depth])) in self._links for depth in range(1, len(parts) + 1))
         again = member.name in self._seen and not member.isdir()
         if through or again or not (own or (plain and within and _travels(place, link=member.issym()))):
-            raise _not_importable(f"{member.name[:80]!r} in it isn't a file of a run")
+            raise _not_importable(f"it contains {member.name[:80]!r}, which isn't a file of a run")
         self._seen.add(member.name)
         if member.issym():
             self._links.add(member.name)
@@ -178,7 +178,7 @@ class _Filter:
         if self._bytes > MOST_BYTES or len(self._seen) > MOST_FILES or member.size > _IN_MEMORY.get(place, MOST_BYTES):
             raise _not_importable(f"it has more than {MOST_BYTES} bytes or {MOST_FILES} files, or a record is too long")
         if shutil.disk_usage(self._into).free < member.size + _ROOM:
-            raise MassgenError("disk_full", "there isn't enough space here for the file's contents; free some space")
+            raise MassgenError("disk_full", "there isn't enough disk space for the file's contents; free some space")
         mode = member.mode & 0o777 | (0o500 if member.isdir() else 0o400)
         return member.replace(mode=mode, uid=None, gid=None, uname=None, gname=None, deep=False)  # pyright: ignore[reportArgumentType]
 

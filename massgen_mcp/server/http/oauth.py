@@ -78,13 +78,13 @@ class OAuthSettings:
             if url is not None and not is_safe_url(url):
                 raise MassgenError("invalid_arguments", f"{option}: expected an https:// URL, without a query")
         if self.people and self.subjects:
-            raise MassgenError("invalid_arguments", "--people lists the allowed users; leave --oauth-subject out")
+            raise MassgenError("invalid_arguments", "--people lists the allowed users, so leave out --oauth-subject")
         if not self.subjects and not self.people:
             raise MassgenError(
                 "invalid_arguments",
                 "--oauth-issuer needs --oauth-subject: name the user who may act as you, with your keys and files",
             )
-        needs = "--oauth-introspection-url" if self.introspection else "a client that needs an --oauth-scope"
+        needs = "--oauth-introspection-url" if self.introspection else "signing in with --oauth-scope"
         if (self.introspection or (self.scopes and self.client)) and not (self.client and self.client[1]):
             raise MassgenError(
                 "invalid_arguments",
@@ -280,19 +280,19 @@ class SignIn:
                 f"{self.host} didn't confirm this sign-in. Each sign-in works only once: sign in again."
             )
         if lacking := set(self.scopes) - set(str(reply.get("scope", " ".join(self.scopes))).split()):
-            raise SignInRefused(
-                f"{self.host} doesn't let you use this server, since it doesn't grant you {min(lacking)}."
-            )
+            raise SignInRefused(f"You may not use this server: {self.host} doesn't grant you {min(lacking)}.")
         if len(session := f"{secret}.{token}") > MAX_SESSION:
             raise SignInRefused(
-                f"Your profile from {self.host} is too long for a cookie; ask its operator to list fewer groups."
+                f"Your profile from {self.host} is too long for a cookie; "
+                f"ask the operator of {self.host} to include fewer groups."
             )
         claims = await self._claims(session)
         if claims is None or int(claims["exp"]) + LEEWAY_SECONDS < time.time():
             raise SignInRefused(f"The reply from {self.host} belongs to another sign-in. Sign in again.")
         if await known.verify_token(session) is None:
             raise SignInRefused(
-                f"{self.host} knows you as “{claims['sub']}”, who may not use this server. Ask the server's operator."
+                f"{self.host} signed you in as “{claims['sub']}”, but that user may not use this server. "
+                "Ask the server's operator."
             )
         return session
 

@@ -222,7 +222,7 @@ def _origins(hosts: Sequence[str], settings: HttpSettings) -> list[str]:
 def _greeting(address: str, shown: str, token: OwnToken | None, settings: HttpSettings) -> list[str]:
     lines = [f"http://{shown}{PATH}, bearer token in {token.source}"] if token else [f"http://{shown}{PATH}"]
     if settings.people:
-        lines.append("each named user has their own runs")
+        lines.append("each user sees only their own runs")
     if settings.oauth:
         lines.append(f"accepting tokens from {settings.oauth.issuer} for {settings.oauth.resource}")
     if not ipaddress.ip_address(address).is_loopback:

@@ -99,7 +99,7 @@ def patch_text(view: RunView, changes: Changes | None) -> str:
         raise MassgenError("expired", f"the patch of run {view.row.run_id} no longer exists") from error
     text = marked(data).decode(errors="replace")
     if changes.patch_bytes > len(data):
-        text += f"\n[cut here; the file {changes.patch} in the run's directory has all {changes.patch_bytes:,} bytes]\n"
+        text += f"\n[cut here; all {changes.patch_bytes:,} bytes are in {changes.patch} in the run's directory]\n"
     return text
 
 
@@ -233,6 +233,6 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "undone":
             return "The files are as they were before the apply, except for changes made since."
         case "unchanged" if application.left_out:
-            return "Nothing was changed; see the files left out."
+            return "Nothing was changed; check the list of files left out."
         case "unchanged":
             return "Nothing to do: the directories already have these changes."

@@ -13,7 +13,7 @@ from massgen_mcp.threads import in_thread
 
 TO_COPY_FROM = "providers/"
 """Configs in this folder are lists to copy from, not teams."""
-NEXT_STEP = "Call start_run with team=NAME. list_configs with name=NAME describes one."
+NEXT_STEP = "Call start_run with team=NAME. To see a team in detail, call list_configs with name=NAME."
 
 
 class ConfigLine(ResultPart):

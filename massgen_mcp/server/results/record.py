@@ -88,7 +88,7 @@ class CheckLine(ResultPart):
             f"check of {whose}: {self.result}: {self.command} ({self.how}, {number(self.seconds)} s)",
             self._before(),
             "flaky: it both passed and failed on the same files" if self.flaky else None,
-            f"with the answer's own protected files: {self.with_own_files}" if self.with_own_files else None,
+            f"with the answer's versions of protected files: {self.with_own_files}" if self.with_own_files else None,
             self.excerpt,
         )
 
@@ -203,7 +203,7 @@ class ResultUsage(ResultPart):
             _count(self.partly_counted_calls, "calls counted partly"),
             self._saved_text,
             _count(self.unpriced_calls, "unpriced"),
-            f"of these, {self.nested_calls} calls in nested runs" if self.nested_calls is not None else None,
+            f"including nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
             f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
             f"{self.nested_tokens} tokens" if self.nested_tokens is not None else None,
         )

@@ -184,7 +184,7 @@ def _checks(tried: Sequence[TriedCheck]) -> list[BaseCheck] | None:
 
 def _after_plan(checks: Sequence[TriedCheck]) -> str:
     if any(one.state == "void" for one in checks):
-        return "Fix the checks marked void, since they would prove nothing, then call start_run without dry_run."
+        return "Fix the checks marked void (they prove nothing), then call start_run without dry_run."
     return "Call start_run without dry_run."
 
 

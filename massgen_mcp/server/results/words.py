@@ -49,12 +49,12 @@ def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
             if view.snapshot.work_done.unreviewed:
                 return "No agent voted for this answer. Call get_result for the answer."
             if view.snapshot.work_done.weak:
-                return "Weak: get_result gives the reasons."
+                return "The decision is weak: get_result gives the reasons."
             return "Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            best = "an answer without a vote" if view.snapshot.work_done.unreviewed else "the best answer so far"
+            best = "an answer that got no vote" if view.snapshot.work_done.unreviewed else "the best answer so far"
             best = "the unfinished work" if view.snapshot.outcome == "unfinished" else best
-            return f"get_result has {best}. {after_the_end(view)}".rstrip()
+            return f"get_result returns {best}. {after_the_end(view)}".rstrip()
         case _:
             return after_the_end(view) if view.ended else meanwhile(view, going_on)
 
@@ -85,7 +85,7 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
-            return "The run's process ended unexpectedly, and another one continues the run; call wait_run."
+            return "The run's process ended unexpectedly, and another process is continuing the run; call wait_run."
         case "interrupted" if view.row.moved:
             return "Ask the user where to continue the run."
         case "interrupted" if view.newer is None:
@@ -118,7 +118,7 @@ def bringing_in(view: RunView, changes: Changes | None, agent: str | None, apply
 def _decide(view: RunView) -> str:
     asked = view.snapshot.input_required
     if asked is not None and asked.kind == "budget_reached":
-        ways = "action=raise_budget and value (the user is asked), action=finish_now or action=cancel"
+        ways = "action=raise_budget and value (the user must agree), action=finish_now or action=cancel"
         return f"Decide: call control_run with {ways}."
     return "Decide: call control_run with action=answer and message."
 

@@ -69,7 +69,7 @@ def _markdown(review: Review, fail_on: FailOn) -> Iterator[str]:
     for one in found:
         if not one.known_before:
             yield from _full(one)
-    yield from _listed("Reported before and still there", [_finding_line(one) for one in found if one.known_before])
+    yield from _listed("Reported before and found again", [_finding_line(one) for one in found if one.known_before])
     yield from _listed(
         "Reported before; the line is unchanged, but no agent found the problem again", map(_earlier, review.still)
     )

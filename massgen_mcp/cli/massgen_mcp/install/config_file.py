@@ -72,7 +72,7 @@ def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, wit
                 return Change(link, True)
         return Change(link, True, write_text(file, before, text))
     except RuntimeError as error:
-        raise refuse_change(link, "its links form a loop") from error
+        raise refuse_change(link, "its symbolic links form a loop") from error
     except OSError as error:
         raise refuse_change(link, error.strerror or type(error).__name__) from error
 

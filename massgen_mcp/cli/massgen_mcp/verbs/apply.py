@@ -13,12 +13,13 @@ from massgen_mcp.server.results import Applied, Ways, applied
 from massgen_mcp.server.results.reply import as_json
 
 VERB = Ways(
-    "To apply the changes, leave --dry-run out.",
-    "Merge the diff from `massgen result --view diff` by hand, remove the files in the way, or apply only other "
-    "files with --paths.",
+    "To apply the changes, repeat the command without --dry-run.",
+    "Merge the diff from `massgen result --view diff` by hand, remove the files in the way, or use --paths to "
+    "apply only other files.",
 )
 UNDO = Ways(
-    "To apply the changes, leave --dry-run out.", "Remove the files in the way, or restore the listed files by hand."
+    "To undo the changes, repeat the command without --dry-run.",
+    "Remove the files in the way, or restore the listed files by hand.",
 )
 
 

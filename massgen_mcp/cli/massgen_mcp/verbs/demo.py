@@ -26,14 +26,14 @@ RUNNER_IDLE_SECONDS = "5"
 NEXT = {
     "massgen doctor": "check your setup",
     "massgen install claude-code": f"or another client: {', '.join(sorted(set(CLIENTS) - {'claude-code'}))}",
-    'massgen "Your question"': "the first real run",
+    'massgen "Your question"': "start your first real run",
 }
 
 
 async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options; this one has none
     """Start the server as a client would and delegate one question."""
     print_line(
-        "massgen demo: three scripted agents, no API key needed. massgen calls no model here: all texts are scripted."
+        "massgen demo: three scripted agents, no API key needed. massgen calls no model: all answers are scripted."
     )
     server = StdioServerParameters(
         command=sys.executable,

@@ -32,8 +32,8 @@ from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
 LOST = (
-    "lost for good: marks and the names of expired runs. Retention periods restart,\nand runs of "
-    "`massgen` stay in their projects' .massgen, but are not in the list"
+    "lost for good: marks and the names of expired runs. Retention periods start again.\nRuns of "
+    "`massgen` remain in their projects' .massgen, but the list doesn't show them"
 )
 
 _QUESTION = "What is six times seven?"

@@ -31,7 +31,7 @@ async def install(options: argparse.Namespace) -> int:
     client = CLIENTS[options.client]
     file = _file(client, options)
     if options.hook and (client.name != "codex" or options.scope != "user"):
-        raise MassgenError("invalid_arguments", "--hook works only for Codex with --scope user; leave it out")
+        raise MassgenError("invalid_arguments", "--hook works only for Codex with --scope user; remove --hook")
     command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(client, file, options.name, client.entry(command), tuple(command.passed_on) * client.hands_on)
     if "name" in entry.content:
@@ -72,7 +72,7 @@ def _print_hooks(hooks: Change) -> None:
     print_line(f"The hooks that give Codex a run's result {state} {hooks.file}")
     if hooks.copy:
         print_line(f"Backup of the file: {hooks.copy}")
-    print_line("Codex runs them once you trust them: it asks when you next start it in a terminal; /hooks lists them.")
+    print_line("Codex runs the hooks once you trust them: it asks at its next start in a terminal; /hooks lists them.")
     print_line("After that, `codex exec` also runs them. Until then, Codex must call wait_run.")
 
 
@@ -107,13 +107,11 @@ def _print_change(entry: _Entry, change: Change) -> None:
     if change.copy:
         print_line(f"Backup of the file: {change.copy}")
     if not entry.client.hands_on:
-        print_line(f"{title} doesn't pass keys on. For providers that need keys, use the bundle, which asks for them.")
+        print_line(f"{title} gives servers no keys. For providers that need keys, use the bundle, which asks for them.")
     elif entry.passed_on:
         print_line(f"{title} passes these variables on from its environment: {', '.join(entry.passed_on)}")
     else:
-        print_line(
-            "No provider's key is set here, so massgen passes none on. Set one and repeat the command, or use --key."
-        )
+        print_line("No provider's key is set, so the server gets none. Set a key and repeat the command, or use --key.")
     print_line(f"Next: {entry.client.afterwards}")
 
 

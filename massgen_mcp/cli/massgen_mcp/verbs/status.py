@@ -49,7 +49,7 @@ async def list_runs(options: argparse.Namespace) -> int:
         print_line(page.as_json())
         return EXIT_OK
     if hides:
-        print_line("only runs of batches and evaluations here; `massgen runs --kind all` lists them")
+        print_line("no runs except those of batches and evaluations; `massgen runs --kind all` lists them")
     elif not views:
         print_line("no runs")
     for run in page.runs:

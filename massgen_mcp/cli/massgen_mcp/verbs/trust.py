@@ -91,8 +91,8 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     for line in asks:
         print_line(f"Asks for: {line}")
     if asks:
-        once = f"not yet; accept it with `massgen validate {shlex.quote(source)} --trust`"
-        print_line(f"Accepted: {'in its current version' if is_accepted else once}")
+        once = f"no; accept this version with `massgen validate {shlex.quote(source)} --trust`"
+        print_line(f"Accepted: {'yes, in its current version' if is_accepted else once}")
     return EXIT_OK
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import refuse_network
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import REBUILD, sync_directory
 
 BUSY_SECONDS = 30
 OTHER_HOME = "set MASSGEN_MCP_HOME to a writable directory"
@@ -337,8 +337,6 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------
 
-REBUILD = "`massgen doctor --rebuild` rebuilds the list of runs from their directories"
-
 
 def newer_schema(version: int) -> str:
     return (
@@ -357,7 +355,7 @@ def _translation(error: sqlite3.Error) -> MassgenError:
         case "SQLITE_FULL":
             return MassgenError("disk_full", f"{message}; free some space (`massgen prune` removes old runs)")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return MassgenError("store_unavailable", f"{message}; other processes are using it; try again")
+            return MassgenError("store_unavailable", f"{message} (other processes are using it); try again")
         case name if name.startswith(_BROKEN):
             return MassgenError("store_unavailable", f"{message}; {REBUILD}")
         case _:
