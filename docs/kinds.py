@@ -41,7 +41,11 @@ def _one(schema: Json, link: Callable[[str], str]) -> str:
             if "properties" in schema:
                 return f"mapping with {', '.join(f'`{name}`' for name in cast('Json', schema['properties']))}"
             held = schema.get("additionalProperties") or next(iter(schema.get("patternProperties", {}).values()), None)
-            return f"mapping to {kind(cast('Json', held), link)}" if isinstance(held, dict) and held else "mapping"
+            return (
+                f"mapping of names to {kind(cast('Json', held), link)}"
+                if isinstance(held, dict) and held
+                else "mapping"
+            )
         case "string":
             return f"text{_most(schema, 'maxLength')}"
         case str(name):

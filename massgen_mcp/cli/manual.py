@@ -96,7 +96,7 @@ environment:
   MASSGEN_ALLOWED_KEYS  KEY@HOST ...: allow sending a key to another provider's host
   MASSGEN_MCP_HOME  state directory; an absolute path
   MASSGEN_MCP_RUNNER_IDLE_SECONDS  seconds until an idle background process exits (60)
-  MASSGEN_MCP_MAX_RUNNING  maximum number of parallel runs in all processes (50)
+  MASSGEN_MCP_MAX_RUNNING  maximum number of parallel runs across all processes (50)
   MASSGEN_MCP_MAX_QUEUED  maximum number of queued runs (1000)
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days to keep a finished run (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours to keep a finished run's workspaces (24)

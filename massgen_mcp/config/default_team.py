@@ -281,7 +281,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
 def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
     """The backend that asks `model` at `provider` (a name of the provider table, or `scripted`)."""
     if not 1 <= len(model) <= MAX_MODEL_NAME or not model.isprintable():
-        message = f"a model name has 1 to {MAX_MODEL_NAME} characters, without line breaks or control characters"
+        message = f"a model name must have 1 to {MAX_MODEL_NAME} characters and no line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {message}")
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
     agent_type = find_type(provider)

@@ -107,8 +107,8 @@ def _take_back(engine: Engine, run_id: str) -> None:
 
 def _where(target: Path) -> str:
     advice = (
-        "the run continues where you import that file; to take the run back, import the file with "
-        "`massgen import --back --yes`, or export the run again"
+        "the run continues where you import that file. To take the run back, import the file here with "
+        "`massgen import --back --yes`. If you lost the file, export the run again"
     )
     return f"moved to {target} with `massgen export`; {advice}"
 

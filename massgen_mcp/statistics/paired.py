@@ -95,8 +95,8 @@ class Paired:
         needed = self.needed(0.05)
         more = f"; showing a difference of 5 points takes about {needed:,}" if needed else ""
         return (
-            f"{n} items don't show whether {first} or {second} is better ({self.p_text}): the difference may be "
-            f"{between} points{more}."
+            f"{n} items are too few to show whether {first} or {second} is better ({self.p_text}): the difference "
+            f"could be anywhere {between} points{more}."
         )
 
 

@@ -188,7 +188,7 @@ def _described(text: str) -> str:
     text = " ".join(text.split())
     if text and len(text) <= MAX_DESCRIPTION:
         return text
-    raise ToolRefused(f"a description has 1 to {MAX_DESCRIPTION} characters, not {len(text)}")
+    raise ToolRefused(f"a description must have 1 to {MAX_DESCRIPTION} characters, not {len(text)}")
 
 
 def _ids(existing: Sequence[str], wanted: Sequence[str]) -> list[str]:

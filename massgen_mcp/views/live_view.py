@@ -181,7 +181,7 @@ def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
 def keys_help(run: RunState, *, leaves: bool) -> list[Line]:
     """What each key does, a line each."""
     meanings = {
-        "follow": "follow an agent's text and tool calls; press again or Esc to stop",
+        "follow": "follow an agent's text and tool calls; press the key again, or Esc, to stop",
         "votes": "show the votes so far, with reasons",
         "compare": "compare two agents' answers",
         "say": "send a message to the team; each agent reads it at its next step",

@@ -101,7 +101,7 @@ async def test_a_word_that_is_none_is_refused_with_those_that_there_are(in_home:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"decide": "judge"}, "decide: judge also needs `judge`: the id of an agent"),
+        ({"decide": "judge"}, "`decide: judge` also needs the key `judge`, the id of an agent"),
         ({"decide": "judge", "judge": "nobody"}, "nobody"),
         ({"decide": "judge", "judge": "doubles"}, "all agents are from the judge's vendor, scripted"),
     ],

@@ -97,7 +97,12 @@ class StatsVerb(Verb):
             metavar="MODELS",
             help="only runs with exactly these models: a,b",
         ),
-        argument("--config", "-c", metavar="NAME", help="only runs of this config, named as in `massgen runs --json`"),
+        argument(
+            "--config",
+            "-c",
+            metavar="NAME",
+            help="only runs of the config with this name, as shown by `massgen runs --json`",
+        ),
         argument("--model", "-m", metavar="MODEL", help="only runs with this model"),
         argument(
             "--page", dest="html", action="store_const", const=Path(), help="write an HTML page and print its path"

@@ -131,7 +131,7 @@ def describe_refusal(pairs: Sequence[Pair]) -> str:
     """What is refused, and who can allow it."""
     listed = "; ".join(f"{pair.key} to {pair.host}" for pair in pairs)
     return (
-        f"massgen doesn't send these keys to these hosts: {listed}. It sends a key only to its own provider, to an "
+        f"massgen doesn't send these keys to these hosts: {listed}. It sends a key only to the key's provider, to an "
         "address from the environment, or to this machine. To allow another host, run "
         f"`massgen validate --trust CONFIG`, or add a line to {PAIRS_FILE} in your config directory."
     )

@@ -130,7 +130,9 @@ class OrchestratorConfig(Settings, frozen=True):
     order: Annotated[Literal["random", "listed"], BeforeValidator(_read_order)] = "random"
     """The order of agents that don't start together: random, or as in the config."""
     run_scripts: bool = True
-    """Allow agents' scripts to run in the sandbox for checks. In a config found in a directory, this needs consent."""
+    """Allow agents' scripts to run in the sandbox for checks. If massgen found the config in a directory, you must
+    consent to this.
+    """
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """When to stop voting early. `proven`: no vote can change the winner. `majority`: an answer has the majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
@@ -197,7 +199,9 @@ class OrchestratorConfig(Settings, frozen=True):
     @model_validator(mode="after")
     def _a_judge_to_decide(self) -> Self:
         if self.decide == "judge" and self.judge is None:
-            raise ValueError("decide: judge also needs `judge`: the id of an agent that gives no answer of its own")
+            raise ValueError(
+                "`decide: judge` also needs the key `judge`, the id of an agent that gives no answer of its own"
+            )
         return self
 
     @model_validator(mode="after")
@@ -252,8 +256,8 @@ class BudgetConfig(Settings, frozen=True):
     your subscription, and calls that count only towards `max_tokens`.
     """
     at_cap: Literal["finish", "ask"] = "finish"
-    """At a limit, `finish`: agents vote on the existing answers. `ask`: the run waits for your decision, at most until
-    its time limit.
+    """`finish`: when a limit is reached, agents vote on the existing answers. `ask`: the run then waits for your
+    decision, at most until its time limit.
     """
 
     @property

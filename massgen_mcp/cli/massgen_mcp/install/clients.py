@@ -184,7 +184,7 @@ CLIENTS: Mapping[str, Client] = {
             ".gemini/settings.json",
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
             "Restart Gemini CLI in a folder that it trusts; /mcp shows the server. Google closed Gemini CLI to "
-            "private accounts in June 2026; to use its successor: massgen install agy.",
+            "personal accounts in June 2026; to use its successor: massgen install agy.",
             Known(False, False, False, "5 minutes (set by `install`); unknown", "tried, 0.61"),
         ),
         Client(
