@@ -292,4 +292,4 @@ def test_a_copy_of_a_persons_directory_says_how_much_is_hidden(tmp_path: Path) -
     project = tmp_path / "project"
     with Root.open(project, "", above=project.parts) as root:
         report = take_snapshot(root, tmp_path / "copy")
-    assert (report.files, report.notes) == (1, ("2 hidden, as they commonly hold secrets",))
+    assert (report.files, report.notes) == (1, ["2 hidden, as they commonly hold secrets"])
