@@ -33,7 +33,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_invalid": Meaning(
         "The config has errors; the message lists them.",
-        "Correct them, and run `massgen validate FILE` to check again.",
+        "Correct the errors, and run `massgen validate FILE` to check again.",
         _START,
     ),
     "config_not_found": Meaning(
@@ -43,7 +43,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "config_untrusted": Meaning(
         "The config, or an imported run, needs a person's consent.",
-        "Ask a person to run `massgen validate --trust PATH`, or `massgen resume ID` for a run "
+        "Ask a person to run `massgen validate --trust PATH`, or `massgen resume ID` for an imported run "
         "([trust](security.md#configs)).",
         _START | {"control_run"},
     ),
@@ -68,7 +68,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _OF_RUNS | {"run_page"},
     ),
     "expired": Meaning(
-        "The run's files have expired and were deleted.",
+        "The run has expired, and massgen deleted its files.",
         "Start a new run. To keep future runs longer, set `MASSGEN_MCP_KEEP_RESULTS_DAYS`.",
         _OF_RUNS,
     ),
@@ -78,13 +78,13 @@ CODES: Mapping[ErrorCode, Meaning] = {
         frozenset({"get_result", "apply_result"}),
     ),
     "idempotency_conflict": Meaning(
-        "Another request has used this `idempotency_key`, or the same one has and `on_conflict` is `fail`.",
+        "This `idempotency_key` belongs to a different request, or it was used before and `on_conflict` is `fail`.",
         "Use another key or another `on_conflict`.",
         _START,
     ),
     "session_busy": Meaning(
         "A turn of this session hasn't ended.",
-        "Wait for it or cancel it, then start the next turn.",
+        "Wait for that turn or cancel it, then start the next one.",
         _START,
     ),
     "queue_full": Meaning(
@@ -108,7 +108,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
         _START,
     ),
     "sandbox_denied": Meaning(
-        "The run has commands or checks, and no sandbox works on this machine.",
+        "The run has commands or checks, but no sandbox works on this machine.",
         "Run `massgen doctor` to see what is missing ([sandbox](commands.md)).",
         _START,
     ),
@@ -119,7 +119,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "journal_newer": Meaning(
         "A newer version of massgen-mcp has worked on the run.",
-        "Upgrade massgen-mcp, then continue the run; it stays unchanged until then.",
+        "Upgrade massgen-mcp, then continue the run; until then, the run stays unchanged.",
         frozenset({"control_run", "apply_result"}),
     ),
     "disk_full": Meaning(

@@ -63,7 +63,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "came from an agent",
-            "An agent named this config over MCP, and it requests something harmful or more than the call allows.",
+            "The config, which an agent named over MCP, requests something harmful or more than the call allows.",
             "Read the requests, then run `massgen validate --trust PATH`. If it requests only paths, you can "
             "list them in the call's `context_paths` instead.",
         ),
@@ -120,7 +120,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "run … has changed none of your files",
             "`context_paths` lists no directory, or the team changed nothing in the listed directories.",
-            "List the directory with `permission: write`.",
+            "Add the directory to `context_paths` with `permission: write`.",
         ),
     ),
     "The sandbox": (
@@ -203,11 +203,11 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "timeout": "A call, a round or the run took too long; the message names the limit.",
     "no_action": "The model's replies contained neither an answer nor a vote that massgen could read.",
     "budget": "The next call would exceed the remaining budget.",
-    "cut_off": "The run ended after the agent had changed files, but before it answered.",
+    "cut_off": "The agent had changed files but not answered when the run ended.",
     "internal": "A bug in massgen.",
     "no_quorum": "Too few agents remained to decide.",
     "no_answer": "No agent gave an answer.",
-    "sandbox_denied": "The run needs a sandbox, and none works on this machine.",
+    "sandbox_denied": "The run needs a sandbox, but none works on this machine.",
     "config_invalid": "The config can't run on this machine.",
     "runner_lost": "The processes that executed the run died too often.",
 }

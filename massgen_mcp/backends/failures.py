@@ -207,7 +207,7 @@ def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: 
     """The message ends with what to change, where something can be changed."""
     way_out = _about_key(endpoint) if reason == "auth" else _WAYS_OUT.get(reason, "")
     if reason == "unreachable" and endpoint.start:
-        way_out = f"; start it with `{endpoint.start}`, or correct base_url"
+        way_out = f"; start the server with `{endpoint.start}`, or correct base_url"
     return BackendError(reason, _presentable(message, endpoint, way_out), retryable=retryable)
 
 

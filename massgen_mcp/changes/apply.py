@@ -27,9 +27,9 @@ _CONFLICTS = {
     "modify/delete": "one side changed this file, and the other deleted it",
     "binary": "you and the run both changed this binary file",
     "rename/delete": "one side renamed this file, and the other deleted it",
-    "rename/rename": "you and the run renamed it differently",
-    "file/directory": "one side made it a file, the other a directory",
-    "distinct types": "one side made it a file, the other a link",
+    "rename/rename": "you and the run renamed this file differently",
+    "file/directory": "one side made this path a file, the other a directory",
+    "distinct types": "one side made this path a file, the other a link",
 }
 
 

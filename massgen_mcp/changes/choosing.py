@@ -67,7 +67,11 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
         writable = change.path.split(b"/")[0] in names
         if change.path not in hunks:
             tool = running.get(change.path)
-            named = f"{tool} may run it unasked; to include it, add its own path to `paths`" if tool else NOT_NAMED
+            named = (
+                f"{tool} may run this file without asking; to include it, add its own path to `paths`"
+                if tool
+                else NOT_NAMED
+            )
             left_out.append(Obstacle(os.fsdecode(change.path), named if writable else READ_ONLY))
         elif not writable:
             left_out.append(Obstacle(os.fsdecode(change.path), READ_ONLY))

@@ -69,7 +69,7 @@ def check_is_own_directory(user: UserRepository) -> None:
         return
     if user.common_dir.resolve() == git_dir and _is_submodule(git_dir, user.top):
         return
-    raise GitFailed(f"{entry} points to {git_dir}, which has no such worktree or submodule")
+    raise GitFailed(f"{entry} points to {git_dir}, which doesn't list this directory as a worktree or submodule")
 
 
 def _names(file: Path, wanted: Path) -> bool:

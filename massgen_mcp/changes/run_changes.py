@@ -200,7 +200,7 @@ class RunChanges:
                     known=known.setdefault(directory.name, KnownFiles()),
                 )
             except TooLarge as error:
-                raise GitFailed(f"{directory.name} {error}; delete the files that it doesn't need") from error
+                raise GitFailed(f"{directory.name} {error}; delete its unneeded files") from error
             trees[directory.name] = written.tree
             left_out = written.left_out
             for paths, what in (

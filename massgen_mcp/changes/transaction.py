@@ -52,7 +52,7 @@ class ChangedMeanwhile(Exception):
     """A file is no longer what it was when the change was planned. `kept` as in `Settled`."""
 
     def __init__(self, path: str, kept: tuple[str, ...] = ()) -> None:
-        stay = f"; massgen left these files as other programs changed them: {_paths_text(kept)}" if kept else ""
+        stay = f"; massgen kept other programs' changes to these files: {_paths_text(kept)}" if kept else ""
         super().__init__(f"changed while massgen was applying the changes{stay}")
         self.path = path
 

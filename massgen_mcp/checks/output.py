@@ -192,7 +192,7 @@ NETWORK_CURE = (
     "allow host:port in `commands.network`"
 )
 PERMISSION_CURE = (
-    "the sandbox doesn't allow it: make the path visible with `commands.readable`, or choose another `commands.sandbox`"
+    "the sandbox denied access: make the path visible with `commands.readable`, or choose another `commands.sandbox`"
 )
 IGNORED_CURE = (
     "{} is missing from the copies because git ignores it: create it in the check (such as `npm run build && npm "
@@ -202,7 +202,7 @@ IGNORED_CURE = (
 
 def _program_cure(program: str, directory: str | None) -> str:
     if directory is not None:
-        return f"{program} is in {directory}: add that directory to `commands.readable`"
+        return f"{program} is in {directory}, where the sandbox can't see it: add that directory to `commands.readable`"
     return f"install {program} where the sandbox can see it, or add its directory to `commands.readable`"
 
 

@@ -67,7 +67,7 @@ Standard output has ten to twenty lines, each starting with one of these words:
   ANSWER_PREVIEW:  the answer, shortened
   OUTPUT_FILE:     the file named with --output; it holds the whole answer
   APPLIED:         your files that the run changed; or NOT_APPLIED with the reason
-  COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the reason
+  COMPLETED:       number of agents and total seconds; otherwise FAILED, TIMED_OUT or CANCELLED with the reason
 """
 EXIT_CODES = """
 exit codes of a question (and of start, batch, eval):
@@ -81,10 +81,10 @@ exit codes of review: 0 nothing found, 1 findings, 2 unclear, 4 interrupted
 
 exit codes of the other verbs:
   0    done; for wait, watch and result: the run has completed
-  1    the run failed, was cancelled or ran out of time; or massgen refused the request (such as apply on conflicts)
+  1    the run failed, timed out or was cancelled; or massgen refused the request (such as to apply conflicting changes)
   2    for wait, watch, result, apply and cancel: the run hasn't ended yet
-  3    no run has this id, or several ids start with it
-  4    for wait, watch and result: to continue, the run needs an answer, or after an interruption its keys
+  3    no run, or more than one, matches this id
+  4    for wait, watch and result: the run is waiting for an answer or, after an interruption, for its keys
   5    the run store, the run's record or massgen itself failed
   64   the command line is wrong
   130  stopped by Ctrl-C; runs continue
@@ -114,7 +114,7 @@ environment:
 
 files:
   .massgen/config.yaml    team of this directory
-  ~/.config/massgen/config.yaml  your own team (on Linux; elsewhere in the system's config directory)
+  ~/.config/massgen/config.yaml  your own team (Linux; other systems have their own config directory)
   .massgen/massgen_logs/  one directory per run: events, status, log, every answer, final/<agent>/answer.txt
   .massgen/sessions/      conversations
   ~/.local/state/massgen-mcp/  state directory (Linux), private to you; runs.sqlite3 is the list of runs

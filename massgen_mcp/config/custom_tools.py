@@ -20,7 +20,7 @@ EXAMPLE = str(Path(__file__).parent / "massgen" / "example_tools.py")
 MASSGEN_MEDIA = "_multimodal_tools"
 """The directory of MassGen's functions for pictures, sound, video and documents."""
 NO_MEDIA = (
-    "path: MassGen's media functions call a model, but functions run in the sandbox, without keys or network; "
+    "path: MassGen's media functions call a model, but functions run in the sandbox, without keys or network access; "
     "remove these functions"
 )
 _PLAIN: Mapping[str, Any] = {

@@ -199,7 +199,7 @@ def _without_places(
             shaped.problems.append(Problem((*place, "cwd"), "directory not found or not readable"))
         return plain
     message = (
-        "expected a relative path; an agent works in its run's directory. To give it files, list them in context_paths"
+        "expected a relative path; an agent works in its run's directory. List files for the agent in context_paths"
     )
     shaped.problems.append(Problem((*place, "cwd"), message))
     return plain

@@ -324,7 +324,7 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     if weak := sum(bool(line["weak"]) for line in found):
         parts.append(f"weak: {weak}")
     if uncopied := count_uncopied(found):
-        parts.append(f"without a copy of a directory: {uncopied}")
+        parts.append(f"runs without a copy of a directory: {uncopied}")
     return "; ".join(parts)
 
 
@@ -354,4 +354,4 @@ def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
         name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
     }
     best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
-    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best}: best first answers, chosen in hindsight")
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best} has the best first answers, in hindsight")

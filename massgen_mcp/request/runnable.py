@@ -145,7 +145,7 @@ def require_files(config: Config) -> None:
     if config.orchestrator.checks and not config.orchestrator.context_paths:
         raise MassgenError(
             "invalid_arguments",
-            "checks test changes to your directories; name a directory in context_paths, or leave checks out",
+            "`checks` test changes to your directories; name a directory in context_paths, or leave `checks` out",
         )
 
 
@@ -168,7 +168,7 @@ def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
         else:
             continue
         message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, since it is {what}"
-        ways = "work in the project's directory, or name it instead; if agents only read, set permission: read"
+        ways = "work in the project's directory, or name that directory; if agents only read, set permission: read"
         raise MassgenError("invalid_arguments", f"{message}; {ways}, and leave checks out")
 
 
@@ -246,7 +246,7 @@ def describe_ignored(config: Config) -> list[str]:
     """Name the settings that have no effect any more, in sentences."""
     if not config.orchestrator.refute:
         return []
-    return ["`refute` is ignored, because its tests rejected one correct winner in twenty. Leave it out."]
+    return ["`refute` is ignored, because its tests rejected one in twenty correct winners. Leave it out."]
 
 
 def require_neutral_judge(config: Config) -> None:
@@ -278,8 +278,8 @@ async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
 def describe_missing_sandbox(choice: SandboxChoice) -> str:
     """Return why a run is refused whose agents have commands."""
     return (
-        f"agents' commands run only in a sandbox: {choice.why}; or leave commands out, so that agents have only "
-        "file tools"
+        f"agents' commands run only in a sandbox: {choice.why}. Without a sandbox, leave commands out: agents then "
+        "have only file tools"
     )
 
 

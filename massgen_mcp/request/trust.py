@@ -284,7 +284,7 @@ def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Conse
     elif consent.grants_paths:
         way = f"run `massgen validate --trust {path}`, then name the config as `team`"
     else:
-        way = "name the config as `config`, or with LiteLLM as the model `massgen/path:FILE`"
+        way = "pass the config's path as `config`; with LiteLLM, use the model `massgen/path:FILE`"
     listed = "\n".join(_demand_lines(file, demands))
     return MassgenError(
         "config_untrusted",

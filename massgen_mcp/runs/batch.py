@@ -294,7 +294,7 @@ def summary(batch: Batch) -> str:
     uncopied = count_uncopied(result for result in batch.results if is_success(result))
     parts += [f"{uncopied} of them without a copy of a directory"] if uncopied else []
     parts += (
-        [f"{len(batch.left)} not asked, because each could exceed the budget; lower --max-usd-each"]
+        [f"{len(batch.left)} not asked, because any of them could exceed the budget; lower --max-usd-each"]
         if batch.left
         else []
     )

@@ -88,7 +88,7 @@ def require_consent(run_id: str, demands: RunDemands, accepted: str | None) -> N
     """Raises `MassgenError` config_untrusted unless `accepted` is the digest of what the run asks for."""
     if accepted == demands.digest:
         return
-    ways = f"run `massgen resume {run_id} --trust`, or in CI with --trust={demands.digest}"
+    ways = f"run `massgen resume {run_id} --trust`; in CI, pass --trust={demands.digest}"
     if accepted is not None:
         ways = f"--trust names another digest; the current one is {demands.digest}"
     listed = "\n".join(demands.describe_lines())

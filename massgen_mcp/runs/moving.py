@@ -300,9 +300,9 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
         return
     run_id, mark = outer.lost.run.run_id, _imported_mark(file)
     claim = f"{run_id} {store}"
-    twice = "if both copies ran, you would pay twice"
+    twice = "if both copies run, you pay twice"
     if not sure and back and outer.stood_still:
-        message = f"run {run_id} may still be running, or have ended, where {file} was imported; {twice}"
+        message = f"run {run_id} may have continued in another store that imported {file}; {twice}"
         raise MassgenError(
             "invalid_action", f"{message}. If you imported it nowhere else, repeat the command with --back --yes"
         )
@@ -477,7 +477,7 @@ def _require_free_session(engine: Engine, run: NewRun) -> None:
     )
     if busy := [row.run_id for row in turns if row.busy and row.run_id != run.run_id]:
         raise MassgenError(
-            "session_busy", f"run {busy[0]} of the same session is active here; import this run when it has ended"
+            "session_busy", f"run {busy[0]} of the same session is active here; import this run after that one ends"
         )
 
 

@@ -40,8 +40,8 @@ ELSEWHERE = (
 )
 CLONED_ELSEWHERE = "only a shared store's workers can clone git repositories; name a directory on this machine"
 NO_PROGRAMS = (
-    "an agent of this team is a program with the rights of the server's account, so it could see all users' "
-    "runs; use agents that are models"
+    "an agent of this team is a program that runs under the server's account, so it could see all users' "
+    "runs; use only models as agents"
 )
 
 

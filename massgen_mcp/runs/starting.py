@@ -173,7 +173,7 @@ class Dispatch:
         if missing := missing_keys(config, self._environ):
             return f"this environment lacks {', '.join(missing)}"
         if row.foreground:
-            return f"the program that executed it ended; {_RESUME} continues it in the background"
+            return f"it ran in a program that has ended; {_RESUME} continues it in the background"
         if self.identity(config) != row.fingerprint:
             return f"it was started with keys other than those set here; {_RESUME} uses the keys set here"
         return None

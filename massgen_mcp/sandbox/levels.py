@@ -27,21 +27,21 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "docker": ("commands have only the image's programs, not this machine's",),
     "podman": ("commands have only the image's programs, not this machine's",),
     "sandbox-exec": (
-        "commands see this machine's own paths",
+        "commands see the real paths of this machine",
         "massgen checks the limits for processes and memory a few times a second",
     ),
 }
 """What is harmless and still not as one would expect."""
 
 COUNTED = (
-    "your user can't create control groups, so massgen measures memory up to fifty times a second: a command may "
-    "exceed its limit before massgen stops it, and memory in sockets or mappings of closed files isn't counted"
+    "since your user can't create control groups, massgen checks memory only up to fifty times a second: a command "
+    "may briefly exceed its limit, and memory in sockets or mappings of closed files isn't counted"
 )
 """What is said of a level of this machine where the kernel does not bound a command's memory."""
 
 UNUSUAL = {
     "usual_layer": "tools such as vitest and pip can't write into installed packages (node_modules, .venv)",
-    "usual_network": "a command can't reach servers that other commands start, or hosts under `network:`",
+    "usual_network": "a command can reach neither the hosts under `network:` nor servers that other commands start",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
@@ -58,8 +58,8 @@ _ALLOW_BY_PROFILE = (
     f"/etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/{PROFILE}`)"
 )
 _ALLOW = (
-    "bubblewrap is installed: remove any other `sandbox` under `commands`, and if it still isn't secure, let "
-    "it create user namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
+    "bubblewrap is installed: remove any other `sandbox` under `commands`, and if bubblewrap still isn't secure, "
+    "let it create user namespaces (a container needs `--security-opt seccomp=unconfined --security-opt unmask=ALL`)"
 )
 
 

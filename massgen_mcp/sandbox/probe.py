@@ -266,7 +266,7 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
         if not report.holds:
             refused.append(f"{level}: {report.why}")
         elif wishes.network and level == "bubblewrap" and levels.UNUSUAL["usual_network"] in report.broken:
-            refused.append(f"{level}: the config asks for a network, whose relays can't work on this machine")
+            refused.append(f"{level}: the config asks for a network, but network relays don't work on this machine")
         elif wishes.archive is None or level in levels.CONTAINERS:
             no_layers = levels.UNUSUAL["usual_layer"] in report.broken
             return SandboxChoice(level, "", report.notes, report.broken, no_layers)

@@ -253,7 +253,7 @@ _BEYOND: dict[EndReason, str] = {
     "processes": "it started more processes than allowed",
     "disk": "its files take more space than allowed; delete some first",
     "files": "there are more files than allowed; delete some first",
-    "hidden": "massgen cannot read one of its program files, so it cannot count that program's memory",
+    "hidden": "massgen cannot count the memory of a program that the command started: the file is unreadable",
 }
 
 
@@ -270,7 +270,7 @@ def _how(ended: Ended, limit: float) -> str:
         case "failed":
             return f"did not run: the sandbox could not start it ({ended.message})"
         case "lost":
-            return "ended: the process that supervised it was lost"
+            return "ended: massgen lost the process that supervised the command"
         case _:
             assert_never(ended.reason)
 

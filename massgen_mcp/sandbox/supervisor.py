@@ -427,7 +427,7 @@ def _command_end(status: int, reason: str, reports: str, seconds: float, *, own_
     code = os.waitstatus_to_exitcode(status)
     code = 128 - code if code < 0 else code
     if own_word or code in (NOT_STARTED, CONTAINER_FAILED):
-        return {"reason": "failed", "message": f"it ended with exit code {code} before the command began"}
+        return {"reason": "failed", "message": f"the sandbox ended with exit code {code} before the command began"}
     return {**seen, "code": code}
 
 

@@ -206,15 +206,15 @@ def _resource_error(error: ResourceError) -> ResourceError:
 logger = logging.getLogger(__name__)
 
 ABOUT_KEYS = ("missing_key", "no_default_team")
-SEE_DATA = "The reply is in the data."
+SEE_DATA = "The reply is in the structured data."
 """The text of a reply for a client whose model reads the text beside the data."""
 CUT = " (cut here)"
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
 architecture decision): start_run asks a team of other models that answer independently, read each other's \
-anonymous answers, and vote until there is a consensus or the limits are reached. \
-The run continues in the background and survives this session. Do other work, but before you end your turn call \
+anonymous answers, and vote until they reach a consensus or a limit. \
+The run continues in the background and survives this session. Do other work, but before you end your turn, call \
 wait_run until the run has ended, unless a reply says that you will be woken. \
 get_result returns the answer, votes and dissent; read the dissent before you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""

@@ -26,7 +26,7 @@ MOST = 2**53 - 1
 
 def _not_absurd(number: float | None) -> float | None:
     if number is not None and not -MOST <= number <= MOST:
-        raise ValueError(f"must be a number of at most {MOST}")
+        raise ValueError(f"must be no larger than {MOST}")
     return number
 
 
@@ -126,7 +126,7 @@ def _source(team: str, *, guest: bool) -> str:
 
 
 def _refusal(argument: str) -> MassgenError:
-    message = f"{argument} names a file on the server, which its users can't access; use a team from "
+    message = f"{argument} names a file on the server, but users can't access the server's files; use a team from "
     return MassgenError("invalid_arguments", f"{message}list_configs, and put what the agents need into the question")
 
 

@@ -31,7 +31,7 @@ KNOWN_CLIENTS = (
     KnownClient(
         "claude-code",
         "Set keys in the environment of Claude Code, then restart Claude Code. If `massgen install` wrote the "
-        "server's entry, run `massgen install claude-code` again in a shell with the key.",
+        "server's entry, run `massgen install claude-code` again in a shell in which the key is set.",
         is_woken_by_tasks=True,
     ),
     KnownClient(
@@ -41,7 +41,7 @@ KNOWN_CLIENTS = (
     KnownClient(
         "codex",
         "Set keys in the environment in which Codex starts, and list their names in `env_vars` of this server's entry "
-        "in ~/.codex/config.toml (`massgen install codex` and the plugin do so); then restart Codex.",
+        "in ~/.codex/config.toml (`massgen install codex` and the plugin list them for you); then restart Codex.",
     ),
     KnownClient("copilot", ANY_CLIENT.where_keys_go, reads_both_forms=True),
     KnownClient("massgen web", "Set keys in the environment of `massgen web`, then restart it."),

@@ -75,7 +75,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
 
     @server.resource(f"{RUN}/artifacts/{{+path}}", title="File of a run", mime_type="application/octet-stream")
     async def artifacts(run_id: str, path: str) -> str | bytes:
-        """An answer or one of its files, under `final/` or `turn_1/`, or the listing of a directory."""
+        """A file of an answer (under `final/` or `turn_1/`), or the listing of a directory."""
         return await artifact(await service.watcher.get_run(run_id), path)
 
     @server.resource(f"{SCHEME}configs/{{+name}}", title="Team config", mime_type=YAML_TYPE)

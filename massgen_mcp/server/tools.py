@@ -108,7 +108,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         ] = None,
         on_conflict: OnConflict = "use_existing",
         session_id: Annotated[
-            str | None, Field(description="A conversation whose earlier turns the team reads.")
+            str | None, Field(description="The team reads this conversation's earlier turns.")
         ] = None,
         changes_of: Annotated[
             str | None, Field(description="Continue unapplied changes: `winner`, AGENT, RUN/AGENT.")

@@ -93,7 +93,7 @@ class Paired:
                 "says nothing about other tasks or other versions of these models."
             )
         needed = self.needed(0.05)
-        more = f"; showing a difference of 5 points takes about {needed:,}" if needed else ""
+        more = f"; it takes about {needed:,} items to show a difference of 5 points" if needed else ""
         return (
             f"{n} items are too few to show whether {first} or {second} is better ({self.p_text}): the difference "
             f"could be anywhere {between} points{more}."

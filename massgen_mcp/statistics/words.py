@@ -33,8 +33,8 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
     yield f"{clock(figures.seconds)} of work; median duration {clock(figures.median_seconds)}"
     if figures.first_answer.of:
-        yield f"the winner's first answer won in {share_text(figures.first_answer, 'votes')}"
-        yield f"the first vote was decisive in {share_text(figures.first_ballot, 'votes')}"
+        yield f"the winner's first answer won in {share_text(figures.first_answer, 'runs')}"
+        yield f"the first vote decided in {share_text(figures.first_ballot, 'runs')}"
     yield from _teams(statistics)
     yield from _model_table(statistics)
     yield from _agreement(statistics)
@@ -108,7 +108,7 @@ def _cheaper(one: Alone) -> str:
     known = one.money.usd is not None and not one.team_money.unknown and not one.money.unknown
     cheaper = known and (one.money.usd or 0.0) < (one.team_money.usd or 0.0)
     few = f" (too few marked runs for a conclusion; at least {FEWEST} are needed)" if one.right.of < FEWEST else ""
-    return f"; on its own, it would have been right as often, at a lower cost{few}" if as_right and cheaper else ""
+    return f"; this model alone would have been right as often, at a lower cost{few}" if as_right and cheaper else ""
 
 
 def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
@@ -126,10 +126,10 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
         f"{dollars(way.usd_per_right or 0.0)} with {preview(plain(way.name), NAME)} ({share_text(way.right)} right)"
         for way in (best, usual)
     )
-    few = f"too few marked runs for a conclusion; at least {FEWEST} of each are needed"
-    claim = "their questions differed, so run `massgen eval --from runs` to ask both the same"
+    few = f"too few marked runs to compare them: each needs at least {FEWEST}"
+    claim = "they answered different questions: to ask both the same ones, run `massgen eval --from runs`"
     enough = min(best.right.of, usual.right.of) >= FEWEST
-    yield f"lowest cost of a right answer by {best.kind}: {cheap}; used most: {most}; {(claim if enough else few)}"
+    yield f"cheapest {best.kind} per right answer: {cheap}; used most: {most}; {(claim if enough else few)}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

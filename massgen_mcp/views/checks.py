@@ -52,7 +52,7 @@ def standing_in_tests(run: RunState) -> str:
     if goal is not None:
         came_out = "passes" if run.winner.label in goal.passed else "fails"
         author = replace_names(run, goal.author)
-        reached = f"{winner} {came_out} the initially failing test that {author} wrote and two others confirmed"
+        reached = f"{winner} {came_out} {author}'s test, which failed at first and was confirmed by two other agents"
         if not tests:
             return reached
     others = [one for one in tests if one.void is None and one.author != run.winner.agent]

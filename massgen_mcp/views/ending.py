@@ -36,7 +36,7 @@ REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "tools_unsupported": "Use another model with --model, or enable tool calls in the model server.",
     "context_too_small": "Use another model with --model, or start the model server with a larger context.",
     "content_filter": "Rephrase the question, or use other models with --model.",
-    "timeout": "Raise `timeout_settings` in the config.",
+    "timeout": "Raise the time limit under `timeout_settings` in the config.",
     "budget": "Raise the budget: `max_usd` (--max-usd), `max_tokens` or `max_calls` under `budget`.",
     "bad_reply": "Check that `base_url` is the address of the model's API, or use other models with --model.",
     "cut_off": "`massgen result` shows the agent's changes so far.",

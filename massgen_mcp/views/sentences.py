@@ -249,7 +249,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
         case VoteCast():
             again = " in the run-off" if event.run_off else ""
-            same = f", the same as {join_names(event.same_as)}" if event.same_as else ""
+            same = f"; same content: {join_names(event.same_as)}" if event.same_as else ""
             text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
         case FirstAnswersClosed():
@@ -384,8 +384,8 @@ def _checks_sentence(event: FilesChecked) -> Sentence:
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += (
-            f"; checked with the original protected files: {', '.join(event.restored)}"
-            f"; with the answer's versions of them: {own}"
+            f"; protected files restored for the checks: {', '.join(event.restored)}"
+            f"; results with the answer's versions of these files: {own}"
         )
     notes += "".join(f"; warning: {warning}" for outcome in event.outcomes for warning in outcome.warnings)
     notes += "".join(f"; {sentence}" for sentence in event.unfollowed)

@@ -458,9 +458,7 @@ def test_a_claude_code_agent_is_one_that_the_engine_knows() -> None:
 
 
 def test_a_file_tool_of_claude_code_cannot_be_taken_away_alone() -> None:
-    with pytest.raises(
-        UnsupportedSettingError, match="disallowed_tools: Write: the file tools can't be chosen one by one"
-    ):
+    with pytest.raises(UnsupportedSettingError, match="disallowed_tools: Write: an agent gets all file tools or none"):
         code(disallowed_tools=["Bash(rm*)", "Write"])
 
 
@@ -470,7 +468,7 @@ def test_claude_code_gets_no_tool_that_is_not_offered() -> None:
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: Task: not available"):
         code(allowed_tools=["Read", "Write", "Edit", "Task"])
     with pytest.raises(
-        UnsupportedSettingError, match="allowed_tools: Edit, Write: the file tools can't be chosen one by one"
+        UnsupportedSettingError, match="allowed_tools: Edit, Write: an agent gets all file tools or none"
     ):
         code(allowed_tools=["Read", "Glob", "Grep"])
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: expected a list"):

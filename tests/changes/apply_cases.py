@@ -153,9 +153,9 @@ CASES = (
         "mv src/a.txt team.txt",
         person="mv src/a.txt mine.txt",
         refused={
-            "src/a.txt": "renamed it differently",
-            "team.txt": "renamed it differently",
-            "mine.txt": "renamed it differently",
+            "src/a.txt": "renamed this file differently",
+            "team.txt": "renamed this file differently",
+            "mine.txt": "renamed this file differently",
         },
     ),
     Case(

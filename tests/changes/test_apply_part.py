@@ -201,7 +201,7 @@ def test_a_new_file_that_runs_by_itself_is_left_out_unless_it_is_named(
 ) -> None:
     made = patch(private, {}, {path: (REGULAR, b"x"), "plain": (REGULAR, b"y")})
     assert list(left_out(private, made)) == [path]
-    assert f"{tool} may run it unasked" in left_out(private, made)[path]
+    assert f"{tool} may run this file without asking" in left_out(private, made)[path]
     assert path in left_out(private, made, "project"), "a directory around it is no name of it"
     assert choose(private, made, [f"project/{path}", "project/plain"]).theirs == made.theirs
 

@@ -84,7 +84,7 @@ async def test_without_a_sandbox_checks_are_refused_by_name_before_anything_begi
         assert told.startswith(f"the checks `{GOOD}` run only in a sandbox: no sandbox works here (sandbox-exec: ")
         code, told = await expect_error(client, "start_run", question="Q", config=config, checks=[GOOD])
         assert code == "invalid_arguments"
-        assert told.startswith("checks test changes to your directories; ")
+        assert told.startswith("`checks` test changes to your directories; ")
     assert home.runs == []
 
 

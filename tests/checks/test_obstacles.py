@@ -13,7 +13,7 @@ from tests.checks.project import GOOD, environ, evidence, play, project, write
 __all__ = ["environ", "project"]
 
 OUTPUTS = [
-    (127, "/bin/sh: 2: uv: not found", "program_missing", "uv is in /home/ada/.local/bin: add that directory"),
+    (127, "/bin/sh: 2: uv: not found", "program_missing", "uv is in /home/ada/.local/bin, where the sandbox can't"),
     (127, "bash: line 1: cargo: command not found", "program_missing", "install cargo"),
     (2, "make: cargo: No such file or directory\nmake: *** [Makefile:2: test] Error 127", "program_missing", "cargo"),
     (127, "> x@1.0.0 test\n> vitest run\n\nsh: 1: vitest: not found", "program_missing", "vitest"),

@@ -87,7 +87,7 @@ async def test_readers_are_told_of_the_failing_test_and_who_passes_it(
     (test,) = views.written_tests(ended.snapshot)
     passed = {"by": "agent_b", "passed": ["agent2.1"], "failed": ["agent1.1"]}
     assert test == {"title": "the double of 3", "script": "sh double.sh 3", "expected": "6", **passed}
-    says = "agent2's 1st answer passes the initially failing test that agent2 wrote and two others confirmed"
+    says = "agent2's 1st answer passes agent2's test, which failed at first and was confirmed by two other agents"
     assert views.standing_in_tests(ended.snapshot) == says
     assert (says, False) in views.tests_notes(ended.snapshot)
 

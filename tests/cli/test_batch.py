@@ -147,7 +147,7 @@ def test_no_run_begins_that_could_pass_the_budget_of_all(home: TempHome) -> None
     written(home, *({"question": question} for question in QUESTIONS))
     command = ["questions.jsonl", "--config", config, "--concurrency", "3", "--max-usd"]
     told = batch(home, *command, str(0.5 + 1.5 * each), code=2)
-    assert told.startswith("6 questions: 2 completed, 4 not asked, because each could exceed the budget; lower ")
+    assert told.startswith("6 questions: 2 completed, 4 not asked, because any of them could exceed the budget; lower ")
     assert batch(home, *command, "20").startswith("6 questions: 6 completed;")
     assert count_of_runs(home) == 7
     written(home, {"question": "Why?"})

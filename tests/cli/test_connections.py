@@ -206,7 +206,7 @@ def cases(place: Place) -> list[Case]:
             f"http://localhost:{place.model.port}/v1",
             {"HTTP_PROXY": f"http://{dead}", "NO_PROXY": "elsewhere.example"},
             None,
-            "not used to reach this machine",
+            "not used for requests to this machine",
         ),
     ]
 

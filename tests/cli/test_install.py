@@ -112,7 +112,7 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
     told = install(person, client)
     file = settings(person, client)
     assert str(file) in told
-    assert ("gives servers no keys" if client == "claude-desktop" else "OPENAI_API_KEY") in told
+    assert ("passes no keys to servers" if client == "claude-desktop" else "OPENAI_API_KEY") in told
     assert "Next: " in told
     ours = entry(person, client)
     command = ours["command"][0] if client == "opencode" else ours.get("cmd") or ours["command"]
@@ -316,7 +316,7 @@ def test_the_hooks_of_codex_come_beside_those_of_others_and_go_again(person: Tem
     file = settings(person, "codex").with_name("hooks.json")
     told = install(person, "codex", "--hook")
     assert str(file) in told
-    assert "once you trust them" in told
+    assert "only after you trust them" in told
     added = json.loads(file.read_text())["hooks"]
     (note,), (wait,) = (added[event][0]["hooks"] for event in ("PostToolUse", "Stop"))
     program, *_, verb, directory = shlex.split(wait["command"])

@@ -60,7 +60,7 @@ async def test_a_server_that_does_not_run_is_told_with_what_starts_it(home: Temp
     nobody = home.with_variables(OLLAMA_HOST=f"http://127.0.0.1:{await closed_port()}")
     ended = await command(nobody, COMMAND_MODULE, "--automation", "--model", "ollama/qwen3", "Capital?")
     assert ended.returncode == 2
-    assert ended.stdout.splitlines()[-1].endswith("; start it with `ollama serve`, or correct base_url")
+    assert ended.stdout.splitlines()[-1].endswith("; start the server with `ollama serve`, or correct base_url")
 
 
 async def test_the_doctor_tells_what_the_servers_have_and_which_team_that_makes(home: TempHome) -> None:

@@ -285,9 +285,9 @@ def test_a_diff_of_which_a_part_is_missing_is_no_pass(home: TempHome) -> None:
         half: "it ends in the middle of a hunk of shop.py: the number of lines doesn't match @@ -1,6 +1,6 @@",
         half + DIFF: "it ends in the middle of a hunk of shop.py",
         DIFF.replace("-1,6", "-1,5"): "it ends in the middle of a hunk of shop.py",
-        DIFF.partition("@@")[0]: "it names shop.py but shows no change to it",
-        DIFF.partition("---")[0]: "it names shop.py but shows no change to it",
-        DIFF.partition("@@")[0] + DIFF: "it names shop.py but shows no change to it",
+        DIFF.partition("@@")[0]: "no changes follow the header of shop.py",
+        DIFF.partition("---")[0]: "no changes follow the header of shop.py",
+        DIFF.partition("@@")[0] + DIFF: "no changes follow the header of shop.py",
         "fatal: bad revision\n": "this isn't a unified diff",
     }
     for diff, said in cases.items():

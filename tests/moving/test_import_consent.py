@@ -129,9 +129,9 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
 
     def imported() -> str:
         told = there.verb("import", file)
-        assert "The run is waiting because it asks for permissions that need your consent (!):" in told
+        assert "The run is waiting for your consent to the permissions marked `!`:" in told
         assert "! MCP server: x of waits: /bin/sh -c" in told
-        assert f"To continue it: massgen resume {run_id} --trust" in told
+        assert f"To continue the run: massgen resume {run_id} --trust" in told
         assert there.told("import", file)["known"]
         assert "config_untrusted" in there.verb("resume", run_id, code=1)
         assert "whose digest is sha256:" in there.verb("resume", run_id, f"--trust=sha256:{'0' * 64}", code=1)
@@ -148,7 +148,7 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
     assert not canary.exists()
 
     def accepted() -> None:
-        digest = refusal.partition("--trust`, or in CI with --trust=")[2].split()[0]
+        digest = refusal.partition("--trust`; in CI, pass --trust=")[2].split()[0]
         there.verb("resume", run_id, f"--trust={digest}")
         poll_until(canary.exists)
         (here.home.work / "gate").touch()

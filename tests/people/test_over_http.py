@@ -89,7 +89,7 @@ async def test_each_token_is_a_person_with_runs_of_his_own(home: TempHome, mode:
             assert (await call(bob, "get_result", run_id=run_id))["status"] == "completed"
             for argument in ({"context_paths": ["/etc"]}, {"context_paths": ["/no/such"]}, {"team": "/etc/passwd"}):
                 code, told = await expect_error(ann, "start_run", **{"question": "q", **argument})
-                assert (code, "names a file on the server, which its users can't access" in told) == (
+                assert (code, "names a file on the server, but users can't access" in told) == (
                     "invalid_arguments",
                     True,
                 )

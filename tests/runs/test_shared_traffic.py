@@ -130,7 +130,7 @@ async def test_runs_behind_a_full_limit_stay_queued_and_are_in_nobodys_way(home:
             while [await agents_of(client, run_id) for run_id in behind[:2]].count([waiting]) != 1:
                 await anyio.sleep(POLL_SECONDS)
         third = await call(client, "get_status", run_id=behind[3])
-        assert "One run has to start before this one" in third["next_step"]
+        assert "One run is ahead of this one in the queue" in third["next_step"]
         full = f"other runs have reached the limit of 1 parallel call at {server.url}/v1"
         assert third["reason"] == f"provider_limit: {full}"
         assert {row["reason"] for row in queued["runs"]} == {f"provider_limit: {full}"}

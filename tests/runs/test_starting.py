@@ -73,7 +73,7 @@ async def test_runs_wait_for_a_place_in_order_and_a_full_queue_says_so(home: Tem
             for server, key in ((client, "a"), (other, "b"))
         ]
         assert [run["status"] for run in waiting] == ["queued", "queued"]
-        assert waiting[1]["next_step"].startswith("One run has to start before this one.")
+        assert waiting[1]["next_step"].startswith("One run is ahead of this one in the queue.")
         assert (await call(other, "get_status", run_id=waiting[0]["run_id"]))["max_usd"] == 10
         lower = {"run_id": waiting[0]["run_id"], "action": "raise_budget", "value": 5}
         assert "above the current 10 US dollars" in (await expect_error(other, "control_run", **lower))[1]

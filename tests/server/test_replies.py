@@ -326,7 +326,7 @@ async def test_a_client_whose_model_reads_text_and_data_gets_a_reply_once(home: 
     async with home.client(called="copilot-cli") as client:
         reply = await client.call_tool("start_run", {"question": "q", "team": "scripted", "wait_seconds": 30})
         refused = await client.call_tool("get_status", {"run_id": "run-x"})
-    assert text_of(reply) == "The reply is in the data."
+    assert text_of(reply) == "The reply is in the structured data."
     assert json.dumps(reply.structured_content).startswith('{"answer": "Neither')
     assert text_of(refused).startswith("ERROR unknown_run"), "an error is a text alone"
 

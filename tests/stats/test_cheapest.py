@@ -24,7 +24,7 @@ def told(*groups: Iterator[CountedRun]) -> list[str]:
     return [
         line
         for line in statistics_lines(statistics_of([*(run for of in groups for run in of)]))
-        if "a right answer by" in line
+        if " per right answer: " in line
     ]
 
 
@@ -35,17 +35,17 @@ def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_w
         runs("tiny", "vote", 1, 4, 0),
     )
     assert by_procedure == (
-        "lowest cost of a right answer by procedure: $0.0250 with checks (16 of 20 (58 to 92 %) right); used most: "
-        "$0.1250 with vote (20 of 25 (61 to 91 %) right); their questions differed, so run `massgen eval "
-        "--from runs` to ask both the same"
+        "cheapest procedure per right answer: $0.0250 with checks (16 of 20 (58 to 92 %) right); used most: "
+        "$0.1250 with vote (20 of 25 (61 to 91 %) right); they answered different questions: to ask both the "
+        "same ones, run `massgen eval --from runs`"
     )
-    assert by_team.startswith("lowest cost of a right answer by team: $0.0250 with 2 x small (16 of 20")
+    assert by_team.startswith("cheapest team per right answer: $0.0250 with 2 x small (16 of 20")
 
 
 def test_of_fewer_than_twenty_nothing_is_claimed() -> None:
     lines = told(runs("big small", "vote", 8, 10, 0.10), runs("small small", "vote", 5, 6, 0.02))
     assert [line.rpartition(" right); ")[2] for line in lines] == [
-        "too few marked runs for a conclusion; at least 20 of each are needed"
+        "too few marked runs to compare them: each needs at least 20"
     ]
 
 

@@ -164,7 +164,7 @@ async def test_models_are_told_what_signature_and_docstring_say_and_nothing_runs
         ("notes.txt:weigh", "isn't valid Python"),
         (
             "massgen/tool/_multimodal_tools/understand_image.py:understand_image",
-            "without keys or network; remove these functions",
+            "without keys or network access; remove these functions",
         ),
     ],
 )

@@ -29,7 +29,7 @@ class ApplyVerb(Verb):
             metavar="PATH",
             nargs="+",
             default=[],
-            help="apply only changes to these paths; PATH#2 is the second hunk of a file in the diff",
+            help="apply only changes to these paths; PATH#2 selects only the second hunk of that file's diff",
         ),
         argument("--branch", metavar="NAME", help="commit the changes to this new branch; your files stay unchanged"),
         argument(
@@ -39,7 +39,7 @@ class ApplyVerb(Verb):
             "--directory",
             metavar="DIR",
             type=Path,
-            help="your copy of the run's directory, if the run worked on another machine or on a clone",
+            help="your copy of the directory that the run worked in, if that was on another machine or a clone",
         ),
         argument("--undo", action="store_true", help="undo the last apply"),
     )
@@ -62,7 +62,7 @@ class AnswerVerb(Verb):
 
 class RaiseBudgetVerb(Verb):
     name = "raise-budget"
-    help = "raise a run's budget, even while the run waits for a larger one"
+    help = "raise a run's budget, including while the run is waiting for more"
     work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
@@ -86,7 +86,7 @@ class MarkVerb(Verb):
         if options.verdict is None and options.run_id in VERDICTS:
             options.run_id, options.verdict = None, options.run_id
         if options.verdict is None and not options.undo:
-            return "VERDICT is missing; write right or wrong, or pass --undo"
+            return "VERDICT is missing; add `right` or `wrong`, or pass --undo"
         return None
 
 

@@ -95,7 +95,7 @@ class StatsVerb(Verb):
             dest="team",
             type=set_of_names,
             metavar="MODELS",
-            help="only runs with exactly these models: a,b",
+            help="only runs with exactly these models, separated by commas",
         ),
         argument(
             "--config",

@@ -120,7 +120,7 @@ class ExportVerb(Verb):
     help = "export a run to one file, for import into another store"
     work = "moving:export_run"
     changes_run = True
-    arguments = (*OF_RUN, YES, output("the new file (ID.tar.gz in this directory)", dest="to"))
+    arguments = (*OF_RUN, YES, output("file to write; default: ID.tar.gz in this directory", dest="to"))
 
 
 class ImportVerb(Verb):
@@ -154,7 +154,7 @@ class PruneVerb(Verb):
             "--older-than",
             type=amount,
             metavar="DAYS",
-            help="delete runs older than this, instead of the usual limits; not with ID",
+            help="delete runs older than this, ignoring the usual limits; not with ID",
         ),
         STORE,
     )

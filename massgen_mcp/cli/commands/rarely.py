@@ -18,7 +18,11 @@ class WorkerVerb(Verb):
     work = "several_machines:work_on_runs"
     arguments = (
         argument(
-            "--pools", metavar="NAMES", type=pool_names, default=("default",), help="pools to serve: a,b (default)"
+            "--pools",
+            metavar="NAMES",
+            type=pool_names,
+            default=("default",),
+            help="pools to serve, separated by commas; if left out: the pool named default",
         ),
         argument(
             "--concurrency", metavar="N", type=counting_number, default=50, help="maximum number of parallel runs (50)"

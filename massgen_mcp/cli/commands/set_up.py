@@ -24,7 +24,7 @@ class DoctorVerb(Verb):
 
 class ValidateVerb(Verb):
     name = "validate"
-    help = "check a config and show its team, keys and permissions; --trust accepts them"
+    help = "check a config and show its team, keys and permissions; --trust accepts the permissions"
     work = "trust:validate_config"
     arguments = (
         JSON,
@@ -37,7 +37,7 @@ class ValidateVerb(Verb):
         argument(
             "--trust",
             action="store_true",
-            help="accept the config's current permissions; massgen asks first in a terminal",
+            help="accept the config's current permissions; in a terminal, massgen asks first",
         ),
         argument("--try", dest="tries", action="store_true", help="try the config's checks on your files"),
         argument("--list", action="store_true", help="list the configs that you accepted"),

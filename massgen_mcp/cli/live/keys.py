@@ -17,7 +17,7 @@ from massgen_mcp.views.styled import Line, Span
 from massgen_mcp.views.votes_text import votes_lines
 
 FINISH = "Finish now with the existing answers? f: yes, any other key: no"
-COMPARE = "Compare: type the numbers of two agents (one number twice: compare that agent's last two answers)"
+COMPARE = "Compare: type the numbers of two agents, or one number twice to compare that agent's last two answers"
 
 
 class Words:

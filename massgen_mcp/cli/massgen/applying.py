@@ -113,7 +113,7 @@ def _not_applied(why: str, application: Application | None = None) -> ApplyLine:
 def _wanted(application: Application, work: WorkDone) -> bool:
     although = ""
     if work.held_back:
-        although = " although required checks fail"
+        although = " even though required checks fail"
     if application.checks:
         print_line(f"{application.checks}.")
     question = f"Apply {_files(len(application.changes), 'changed ')}"

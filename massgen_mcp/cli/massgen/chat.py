@@ -70,14 +70,14 @@ COMMANDS = (
     ChatCommand(
         ("/change",),
         "change",
-        "start the next turn from the winner's changes, or from an agent's with /change AGENT",
+        "start the next turn from the winner's changes; /change AGENT uses that agent's",
         argument=True,
     ),
     ChatCommand(("/quit", "/exit", "/q"), "quit", "leave"),
 )
 KEYS = (
     ("r", "show the history of the current turn, or of the last one"),
-    ("Ctrl+C", "during a turn: cancel it (twice: leave); at the prompt: leave"),
+    ("Ctrl+C", "cancel the turn; pressed twice or at the prompt: leave"),
     ("Alt+Enter", "start a new line in the question"),
     ("@path", "let agents read a file or directory"),
 )
@@ -387,7 +387,7 @@ def editable(team: Team, cwd: Path) -> Path:
     Raises `MassgenError` invalid_action if the team came from no file, store_unavailable if it cannot be copied.
     """
     if team.path is None:
-        raise MassgenError("invalid_action", f"the team has no config file to open: it is {team.source}")
+        raise MassgenError("invalid_action", f"this team has no config file to open ({team.source})")
     name = example_name(team.path)
     if name is None:
         return team.path

@@ -88,7 +88,7 @@ def _finish(found: Evaluation, replayed: Path) -> int:
     """Say what was not measured. Returns the exit code."""
     for name in found.unmeasured:
         print_error(
-            f"{display_name(name)} has no successful run, so there is nothing to compare; run the same "
+            f"{display_name(name)} has no successful run, so there is nothing to compare; repeat the "
             "command to try again"
         )
     if not found.done or found.unmeasured:
@@ -106,11 +106,11 @@ async def _own_items(place: Path) -> list[Item]:
         found = [await _own_item(view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
     known_runs = (
-        f"{counted(len(known), 'run')} marked right, {len(items)} of them comparable "
-        "(by a short answer, or by checks that pass on the changes)"
+        f"{counted(len(known), 'run')} marked right, {len(items)} of them usable "
+        "(with a short answer, or with checks that pass on the changes)"
     )
     if not items:
-        how = "mark one with `massgen mark ID right`, or apply its changes with `massgen apply ID`"
+        how = "mark one with `massgen mark ID right`, or apply a run's changes with `massgen apply ID`"
         raise MassgenError("invalid_arguments", f"--from runs: {known_runs}; {how}")
     print_error(f"{known_runs}. These results apply only to your own questions.")
     return items

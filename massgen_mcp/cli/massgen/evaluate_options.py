@@ -10,10 +10,10 @@ from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 
 MANUAL = """
-massgen gives every item to each team and to a single model. It then asks that model again until its answers have \
-cost as much as each team's. A run without an answer counts as wrong. The evaluation ends when all items are done, \
-when the budget can't cover the next run, or when every comparison with the single model is settled. Repeat the \
-command to continue; massgen never pays for an item twice.
+massgen gives every item to each team and to a single model. It then asks that model again until the model's \
+answers have cost as much as each team's. A run without an answer counts as wrong. The evaluation ends when all \
+items are done, when the budget can't cover the next run, or when every comparison with the single model is settled. \
+Repeat the command to continue; massgen never pays for an item twice.
 
 examples:
   massgen eval @questions --configs team.yaml --against gpt-5 --max-usd 20
@@ -148,7 +148,7 @@ def make_parser() -> Parser:
     return _Parser(
         ARGUMENTS,
         prog="massgen eval",
-        description="Measure teams against a single model, and against repeated answers from it at the same cost, on "
-        "tasks with known answers.",
+        description="Measure teams on tasks with known answers: against a single model, and against repeated answers "
+        "from that model at the same cost.",
         epilog=MANUAL,
     )

@@ -343,7 +343,10 @@ ARGUMENTS: ArgumentGroups = {
             "--dry-run", action="store_true", help="show the team, its permissions and the estimated cost; ask no model"
         ),
         argument(
-            "--yes", "-y", action="store_true", help="answer yes except to questions about trust or applying changes"
+            "--yes",
+            "-y",
+            action="store_true",
+            help="answer yes to all questions except those about trust or applying changes",
         ),
         argument(
             "--notify",
@@ -357,7 +360,7 @@ ARGUMENTS: ArgumentGroups = {
     "sessions": (
         argument("--session", "-s", dest="session_id", metavar="ID", help="continue this conversation"),
         argument(
-            "--changes-of", metavar="winner|AGENT", help="start from this agent's unapplied changes in the session"
+            "--changes-of", metavar="winner|AGENT", help="with --session: start from this agent's unapplied changes"
         ),
     ),
     "massgen start": (

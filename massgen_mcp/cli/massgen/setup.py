@@ -127,7 +127,7 @@ def _three_questions(models: Sequence[str]) -> str:
             print_line(f"   Enter takes {suggested}")
         if not (named := ask("Models") or suggested):
             continue
-        print_line("2. How many agents? They get the models in turn.")
+        print_line("2. How many agents? massgen assigns the models to them in turn.")
         count = ask("Agents", str(max(2, len(named.split(",")))))
         try:
             config = config_from_models([name.strip() for name in named.split(",")], num_agents=int(count))

@@ -74,7 +74,7 @@ def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
     """What somebody can do who has no login."""
     if config.api_key_env:
         return f"set {config.api_key_env}"
-    own = "log in with `claude`" if config.use_login else "set use_login: true to let it use your own login"
+    own = "log in with `claude`" if config.use_login else "set use_login: true to use your own login"
     return f"set {API_KEY} or {TOKEN} (from `claude setup-token`), or {own}"
 
 

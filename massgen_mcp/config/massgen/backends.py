@@ -27,7 +27,7 @@ VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
 
 _NO_SUMMARY = "massgen shows the model's reasoning as the provider sends it"
 _NO_VERBOSITY = "this provider has no such setting; in system_message, ask for the verbosity that you want"
-_CONFINED = "in massgen, Claude Code uses the team's tools for files in its workspace and commands in the sandbox"
+_CONFINED = "in massgen, the team's tools let Claude Code use files in its workspace and run commands in the sandbox"
 
 
 OVER_ACP = ("codex", "copilot", "gemini_cli")

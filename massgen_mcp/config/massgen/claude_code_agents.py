@@ -22,7 +22,7 @@ _EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
 KEYS = ("disallowed_tools", "allowed_tools", "permission_mode")
 """What has no place in our backend."""
 
-_COME_TOGETHER = "the file tools can't be chosen one by one, and they reach only the agent's workspace"
+_COME_TOGETHER = "an agent gets all file tools or none, and they reach only its workspace"
 
 
 def translated(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -74,7 +74,7 @@ def _allowed(patterns: list[str]) -> str | None:
     if beyond := sorted(names.difference(FILES, WITHOUT, (BASH,))):
         return f"{', '.join(beyond)}: not available; {offered}"
     if BASH not in names and (lacking := sorted(set(FILES) - names)):
-        return f"{', '.join(lacking)}: {_COME_TOGETHER}; remove the list: {offered}"
+        return f"{', '.join(lacking)}: {_COME_TOGETHER}. Remove the list: {offered}"
     return None
 
 

@@ -25,7 +25,7 @@ REFUSED: Mapping[str, str] = {
     f"in {_OF_DOCKER}image",
     f"{_OF_DOCKER}credentials": "commands get no keys; remove this setting",
     f"{_OF_SRT}deny_read": "commands can read only the workspace, context paths and programs; remove this "
-    "setting, and add no context path with files that they must not read",
+    "setting, and keep files that they must not read out of the context paths",
     f"{_OF_SRT}allow_unix_sockets": "commands can't use this machine's sockets; remove this setting",
 }
 """What cannot be had, and the way out."""

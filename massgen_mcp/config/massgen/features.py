@@ -90,7 +90,7 @@ FEATURES = (
     Feature(
         "rewriting",
         "massgen has no model that rewrites the question, invents personas or writes criteria before a run; remove "
-        "this setting. Put your wishes into the question and system_message; a team with a single model gets "
+        "this setting. State your requirements in the question and system_message; a team with a single model gets "
         "perspectives automatically (orchestrator.perspectives)",
         {
             "config": "enable_personas",
@@ -108,7 +108,7 @@ FEATURES = (
     ),
     Feature(
         "subagents",
-        "agents can start nested runs, but not single agents; write nested: {max_depth: 1}, or remove this "
+        "agents can start nested runs, but can't start single agents; write nested: {max_depth: 1}, or remove this "
         "setting and list every agent under agents",
         {"agent": "main_agent subagent_agents", "coordination": "enable_subagents checkpoint_enabled"},
         {
@@ -139,8 +139,8 @@ FEATURES = (
     ),
     Feature(
         "permissions",
-        "massgen doesn't enforce roles and rules, so it doesn't run an agent that needs them. Use settings that "
-        "it enforces instead: permission: read on context_paths, exclude_tools: [write_file, edit_file, "
+        "massgen doesn't enforce roles and rules, so it doesn't run an agent that needs them. Use these settings "
+        "instead: permission: read on context_paths, exclude_tools: [write_file, edit_file, "
         "move_file, delete_file], commands.blocked. Then remove `permissions`",
         {
             "config": "permissions",
@@ -230,7 +230,7 @@ NEEDLESS = (
         {"coordination": "enable_execution_trace_analyzer auto_trace_analysis web_review"},
     ),
     Needless(
-        "massgen handles calls, retries and pauses for all runs together; see `limits`",
+        "massgen manages calls, retries and pauses across all runs; see `limits`",
         {
             "config": "rate_limits rate_limiting",
             "backend": "enable_rate_limit rate_limit circuit_breaker max_retries stream websocket_mode "

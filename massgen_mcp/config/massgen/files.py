@@ -27,9 +27,9 @@ _SECTION_PLACES: Mapping[Section, Place] = {
 _SWITCHED_INSIDE = frozenset({"persona_generator", "evaluation_criteria_generator", "prompt_improver", "dspy"})
 _NOT_SWITCHED_ON = "part of a feature that this config doesn't enable"
 _OF_THE_TEAM = "voting_sensitivity applies to the whole team; move it to orchestrator"
-_SHARED_OUT = "massgen divides this among the agents as max_new_answers_per_agent"
+_SHARED_OUT = "massgen divides this among the agents and limits max_new_answers_per_agent to each agent's share"
 _SANDBOXED = "MCP servers always run in the sandbox"
-_NO_MEMORY_SETTINGS = "massgen keeps and reads a session's turns without any settings"
+_NO_MEMORY_SETTINGS = "massgen keeps and reads a session's turns automatically, so this needs no settings"
 MAX_NOTE = 2_000
 
 

@@ -57,7 +57,7 @@ async function ask(path, options = {}) {
   }
   inside = true;
   if (token === held()) out.remove();  // an answer to an earlier token says nothing of a later refusal
-  if (answer.status === 404) throw new Refused('This run doesn\'t exist here. It may have been so old that massgen deleted it.');
+  if (answer.status === 404) throw new Refused('This run doesn\'t exist here. massgen may have deleted it because of its age.');
   if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }

@@ -135,7 +135,7 @@ function pageIn(into) {
       listed('Changed their minds: ', standing.filter(vote => vote.changed_from), vote => [' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)]),
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
-      rest.length ? drawer(`${count(rest.length, 'vote')} not counted in the end`, rest.map(oneVote)) : null);
+      rest.length ? drawer(`${count(rest.length, 'vote')} not counted`, rest.map(oneVote)) : null);
   }
 
   function sums() {
@@ -241,7 +241,7 @@ function pageIn(into) {
         check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'failed before' : 'also failed before') : null,
         check.own ? ['; with its own versions of protected files: ', resultOf(check.own)] : null,
         check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null, besideBase(checked, check)))),
-      checked.restored.length ? h('p', {class: 'dim'}, 'Checked with the original versions of these protected files, which the answer changed: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
+      checked.restored.length ? h('p', {class: 'dim'}, 'The answer changed these protected files; the checks used their original versions: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
   }
   function checks() {
     if (!run.checks) return null;

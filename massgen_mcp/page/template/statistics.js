@@ -37,7 +37,7 @@ function draw(all, into) {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
     return section('Together', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
       one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median duration of a run', clock(figures.median_seconds))),
-    figures.money.unknown ? h('p', {class: 'note'}, `A plus sign after a cost means that it leaves out calls of unknown price (in ${count(figures.money.unknown, 'run')}).`) : null,
+    figures.money.unknown ? h('p', {class: 'note'}, `A plus sign after a cost means that calls of unknown price aren't included (in ${count(figures.money.unknown, 'run')}).`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `The cost of ${count(figures.money.estimated, 'run')} is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
     table('Votes', ['Votes', {wide: 'How often'}], [['Winner\'s first answer won', shareOf(figures.first_answer)], ['First vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));

@@ -176,7 +176,7 @@ function start() {
   const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the unapplied changes of the earlier run');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, since the team sees nothing else', 6, true), goOn,
     field('Team', teams, 'broad'), one('config', 'Or your own team: path of a YAML file', {}, 'broad'),
-    many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, if models should be used more than once', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
+    many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, if you want more agents than models', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
     clis, many('context_paths', 'Files and directories that the team may read: one absolute path per line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'The team may change copies of them; you can apply the changes later'),
     many('checks', 'Commands that test the changes to these paths, one per line', 2),

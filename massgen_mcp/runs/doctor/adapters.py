@@ -125,7 +125,7 @@ async def _goes_on(backend: Backend, request: ModelRequest, parts: list[Part]) -
     calls = tuple(part.call for part in parts if isinstance(part, ToolCallPart))
     further = (AssistantMessage("", calls), ToolResultMessage(calls[0].id, calls[0].name, "The answer to it."))
     last = (await _reply(backend, replace(request, messages=(*request.messages, *further))))[-1:]
-    return None if last and isinstance(last[0], StopPart) else "it doesn't continue with the result of its call"
+    return None if last and isinstance(last[0], StopPart) else "its reply to the result doesn't end with a StopPart"
 
 
 async def _cancelled(stream: AsyncGenerator[Part]) -> str | None:
@@ -151,7 +151,7 @@ def _of_parts(parts: list[Part], situation: Situation) -> str | None:
     if situation == "calls":
         return _of_calls([part.call for part in parts if isinstance(part, ToolCallPart)], last)
     if situation != "answers":
-        return f"it stopped with {last.reason} as if it had replied"
+        return f"it stopped with {last.reason} instead of reporting an error"
     if last.reason != "end" or not "".join(part.text for part in parts if isinstance(part, TextPart)).strip():
         return f"it replied without text, or stopped with {last.reason}"
     counted = any(isinstance(part, UsagePart) and part.input_tokens and part.output_tokens for part in parts)

@@ -243,7 +243,7 @@ def _runners(engine: LocalEngine) -> list[DoctorCheck]:
             if alive:
                 checks.append(DoctorCheck(name, "ok", message))
             continue
-        advice = "set the keys that one of these runs was started with, then run `massgen wait ID` for it"
+        advice = "to continue one of these runs, set the keys that it was started with and run `massgen wait ID`"
         checks.append(DoctorCheck(name, "warn", message, advice))
     return checks or [DoctorCheck("runner", "ok", "none needed")]
 

@@ -91,7 +91,7 @@ async def check_connections(cwd: Path, environ: Mapping[str, str]) -> list[Docto
     async with anyio.create_task_group() as tasks:
         for endpoint in _list_endpoints(cwd, environ):
             tasks.start_soon(ask, endpoint)
-    set_here = DoctorCheck("connection", "ok", f"{', '.join(map(str, proxies))}; not used to reach this machine")
+    set_here = DoctorCheck("connection", "ok", f"{', '.join(map(str, proxies))}; not used for requests to this machine")
     return [set_here, *found.values()]
 
 

@@ -46,7 +46,10 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
     as `with_earlier_changes`.
     """
     if not request.given.listed and (outer := enclosing_run(request.team.environ)):
-        raise MassgenError("nesting_refused", f"nested runs of {outer} must be in the list of runs")
+        raise MassgenError(
+            "nesting_refused",
+            f"nested runs of {outer} must be in the list of runs; leave out --no-logs, or set enable_logging=True",
+        )
     with ExitStack() as cleanup:
         project = request.given.project or cleanup.enter_context(temporary_project())
         _require_utf8(project)

@@ -92,7 +92,7 @@ def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
     for one in settled[:MAX_SETTLED]:
         what = "after its last change; massgen has cleaned up" if one.happened else "midway; massgen has undone it"
         if one.lost:
-            what = "and can't be undone, because its backup files have moved; the next apply tries again"
+            what = "and can't be undone yet, because its backup files have moved; the next apply will retry the undo"
         notes.append(f"An earlier apply of {one.intent.facts['run_id']} was interrupted {what}.")
         if one.lost:
             notes.append(
@@ -101,7 +101,7 @@ def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
         if one.kept:
             notes.append(f"massgen left these files as they are, since they changed later: {_paths_text(one.kept)}.")
     if len(settled) > MAX_SETTLED:
-        notes.append(f"{len(settled) - MAX_SETTLED} more applies were interrupted; massgen handled them alike.")
+        notes.append(f"{len(settled) - MAX_SETTLED} more applies were interrupted; massgen handled them the same way.")
     return " ".join(notes) or None
 
 

@@ -176,7 +176,7 @@ class _Filter:
             self._links.add(member.name)
         self._bytes += member.size
         if self._bytes > MOST_BYTES or len(self._seen) > MOST_FILES or member.size > _IN_MEMORY.get(place, MOST_BYTES):
-            raise _not_importable(f"it has more than {MOST_BYTES} bytes or {MOST_FILES} files, or a record is too long")
+            raise _not_importable(f"it exceeds {MOST_BYTES} bytes or {MOST_FILES} files, or has an oversized record")
         if shutil.disk_usage(self._into).free < member.size + _ROOM:
             raise MassgenError("disk_full", "there isn't enough disk space for the file's contents; free some space")
         mode = member.mode & 0o777 | (0o500 if member.isdir() else 0o400)

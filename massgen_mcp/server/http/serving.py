@@ -226,7 +226,7 @@ def _greeting(address: str, shown: str, token: OwnToken | None, settings: HttpSe
     if settings.oauth:
         lines.append(f"accepting tokens from {settings.oauth.issuer} for {settings.oauth.resource}")
     if not ipaddress.ip_address(address).is_loopback:
-        lines.append(f"{settings.host} is open to others without encryption: put a TLS proxy in front of it")
+        lines.append(f"others can reach {settings.host} without encryption: put a TLS proxy in front of the server")
     return lines
 
 

@@ -112,7 +112,7 @@ MOST_FILES = 200
 class Ways:
     """What a door calls the way to do what was only looked at, and the ways out of conflicts."""
 
-    do_it: str = "Call again with dry_run=false to do it."
+    do_it: str = "Call again with dry_run=false to change the files."
     out: str = (
         "Merge the diff from get_result view=diff by hand, remove the files in the way, or apply only the "
         "other files with `paths`."
@@ -231,7 +231,7 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "applied":
             return f"Look at the files and test them. {ways.undo.format(run_id=run_id)}"
         case "undone":
-            return "The files are as they were before the apply, except for changes made since."
+            return "The changes were reverted; later edits to the files are kept."
         case "unchanged" if application.left_out:
             return "Nothing was changed; check the list of files left out."
         case "unchanged":

@@ -51,7 +51,7 @@ class Dropped(ResultPart):
     def text(self) -> str:
         why = f": {self.message}" if self.message is not None else ""
         left = (
-            f"; its unfinished work is in view=diff with agent={self.agent}: {self.unfinished}"
+            f"; get_result view=diff agent={self.agent} shows its unfinished work: {self.unfinished}"
             if self.unfinished
             else ""
         )

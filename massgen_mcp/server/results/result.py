@@ -428,7 +428,7 @@ class _Pages:
             return f"There is no text at this offset: the text has {len(self.text or '')} characters."
         if self.what == "diff" or self.bounds.offset > 0:
             return "The diff is complete." if self.bounds.offset == 0 else "This is the last part."
-        led = longer or "view=full or view=votes shows what led to it."
+        led = longer or "view=full or view=votes shows what led to this result."
         if self.what != "agent" and self.view.snapshot.outcome == "unfinished":
             return f"No agent answered; this is unfinished work. {led}"
         alone = self.what != "agent" and self.view.snapshot.work_done.unreviewed

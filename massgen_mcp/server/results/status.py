@@ -157,7 +157,7 @@ def kept_budget(view: RunView, value: float, *, over_http: bool) -> Controlled:
     command = f"`{find_own_program()} raise-budget {view.row.run_id} {value:g}`"
     if over_http:
         command += " on the server's machine"
-    following = f"The budget is unchanged: only the user can raise it. Ask them to run {command}."
+    following = f"The budget is unchanged: only the user can raise it. Ask the user to run {command}."
     return Controlled(run_id=view.row.run_id, status=view.state, next_step=following)
 
 

@@ -21,8 +21,8 @@ from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import money_notes
 from massgen_mcp.views.votes_text import list_decisions, nobody_voted
 
-AFTER_RESTART = "Set them and restart the server, then call control_run with action=resume."
-AFTER_UPGRADE = "Upgrade it, then call control_run with action=resume."
+AFTER_RESTART = "Set the keys and restart the server, then call control_run with action=resume."
+AFTER_UPGRADE = "Upgrade massgen-mcp, then call control_run with action=resume."
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
 NOT_WOKEN = "Nothing wakes you here: before your turn ends, call wait_run until the run ends."
 WOKEN = "Do other work or end your turn; you will be woken with the result."
@@ -80,8 +80,8 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
         case "queued" | "interrupted" if _waits_for_worker(view):
             return "The run continues when the operator starts a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
-            runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
-            return f"{runs} to start before this one. {going_on}"
+            runs = f"{view.ahead} runs are" if view.ahead > 1 else "One run is"
+            return f"{runs} ahead of this one in the queue. {going_on}"
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
@@ -130,7 +130,7 @@ def salvage(view: RunView) -> str:
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
     where = "get_result with view=agent (`massgen result --agent`)"
     whole = f"{where} returns earlier answers by {answered}. " if answered else ""
-    return f"{whole}Undamaged files are in {view.directory.path}. Start a new run for the rest."
+    return f"{whole}The undamaged files are in {view.directory.path}. Start a new run to get the rest."
 
 
 def note_on(view: RunView) -> str | None:

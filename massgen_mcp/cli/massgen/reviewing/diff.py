@@ -50,7 +50,7 @@ def read_files(rows: Sequence[str]) -> list[DiffSection]:
     files = [*_read_sections(rows)]
     for file in files:
         if not file.is_complete:
-            raise IncompleteDiff(f"it names {file.path} but shows no change to it")
+            raise IncompleteDiff(f"no changes follow the header of {file.path}")
     return files
 
 

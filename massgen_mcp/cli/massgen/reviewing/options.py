@@ -97,7 +97,7 @@ ARGUMENTS: ArgumentGroups = {
         argument(
             "--text-only",
             action="store_true",
-            help="show agents no files and run no commands; --diff and --pr imply this",
+            help="review without showing agents files or running commands; --diff and --pr imply this",
         ),
         argument(
             "--evidence",
@@ -143,14 +143,14 @@ ARGUMENTS: ArgumentGroups = {
             "--fail-on",
             choices=get_args(FailOn),
             default="blocker",
-            help="findings that cause exit code 1: only proven ones, or also unrefuted ones of this severity or above; "
+            help="exit with code 1 only for proven findings, or also for unrefuted ones of at least this severity; "
             "default: blocker",
         ),
         argument(
             "--previous",
             metavar="FILE",
             type=Path,
-            help="previous report on this change, whose findings massgen doesn't repeat",
+            help="previous report on this change; massgen doesn't repeat its findings",
         ),
         argument("--dry-run", action="store_true", help="show what would be reviewed; ask no model"),
         argument("--no-logs", action="store_true", help="keep nothing on disk except the output files"),

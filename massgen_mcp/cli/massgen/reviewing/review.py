@@ -245,7 +245,8 @@ def _given(options: ReviewOptions, change: ReviewedChange, cwd: Path) -> CallerR
     changed = {(change.top / file).resolve() for file in change.lines} if change.top is not None else ()
     if config is not None and config_path(config).resolve() in changed:
         raise MassgenError(
-            "config_untrusted", f"{show_name(config)} is part of the change; name a copy of its earlier version"
+            "config_untrusted",
+            f"{show_name(config)} is part of the change; pass a copy of its earlier version with --config",
         )
     given = given_of(options.team, "-", cwd=cwd, environ=os.environ)
     named = replace(given.team, searches_directory=False) if isinstance(given.team, NamedTeam) else given.team

@@ -183,8 +183,8 @@ CLIENTS: Mapping[str, Client] = {
             lambda environ: str(Path(environ.get("GEMINI_CLI_HOME") or "", ".gemini/settings.json")),
             ".gemini/settings.json",
             _referring("${NAME:-}", timeout=CALL_SECONDS * 1000),
-            "Restart Gemini CLI in a folder that it trusts; /mcp shows the server. Google closed Gemini CLI to "
-            "personal accounts in June 2026; to use its successor: massgen install agy.",
+            "Restart Gemini CLI in a folder that it trusts; /mcp shows the server. Since June 2026, Gemini CLI "
+            "doesn't accept personal Google accounts; to use its successor: massgen install agy.",
             Known(False, False, False, "5 minutes (set by `install`); unknown", "tried, 0.61"),
         ),
         Client(

@@ -32,8 +32,8 @@ from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
 LOST = (
-    "lost for good: marks and the names of expired runs. Retention periods start again.\nRuns of "
-    "`massgen` remain in their projects' .massgen, but the list doesn't show them"
+    "not restored: marks (`massgen mark`) and the names of expired runs. Retention periods start again.\nThe list "
+    "doesn't show runs of `massgen`; these remain in the .massgen directories of their projects"
 )
 
 _QUESTION = "What is six times seven?"

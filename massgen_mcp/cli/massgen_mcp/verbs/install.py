@@ -72,14 +72,14 @@ def _print_hooks(hooks: Change) -> None:
     print_line(f"The hooks that give Codex a run's result {state} {hooks.file}")
     if hooks.copy:
         print_line(f"Backup of the file: {hooks.copy}")
-    print_line("Codex runs the hooks once you trust them: it asks at its next start in a terminal; /hooks lists them.")
-    print_line("After that, `codex exec` also runs them. Until then, Codex must call wait_run.")
+    print_line("At its next start in a terminal, Codex asks whether you trust the hooks; /hooks lists them.")
+    print_line("Codex and `codex exec` run them only after you trust them. Until then, Codex must call wait_run.")
 
 
 def _print_how_to_wait(client: Client) -> None:
-    print_line(f"{client.title} isn't notified when a run ends: it must call wait_run, as massgen's replies say.")
+    print_line(f"{client.title} isn't notified when a run ends; massgen's replies tell it to call wait_run.")
     if client.name == "codex":
-        print_line("`massgen install codex --hook` adds a hook that notifies it; trust the hook once in Codex.")
+        print_line("To have Codex notified, run `massgen install codex --hook`, then trust the hook in Codex.")
 
 
 def _file(client: Client, options: argparse.Namespace) -> Path:
@@ -89,7 +89,7 @@ def _file(client: Client, options: argparse.Namespace) -> Path:
         raise MassgenError("invalid_arguments", f"cannot find your home directory: HOME is {str(home)!r}")
     file = client.file(options.scope, home, Path.cwd(), os.environ)
     if file is None:
-        raise MassgenError("invalid_arguments", f"{client.title} doesn't support servers per project; use --scope user")
+        raise MassgenError("invalid_arguments", f"{client.title} has no project settings for servers; use --scope user")
     return file
 
 
@@ -107,7 +107,7 @@ def _print_change(entry: _Entry, change: Change) -> None:
     if change.copy:
         print_line(f"Backup of the file: {change.copy}")
     if not entry.client.hands_on:
-        print_line(f"{title} gives servers no keys. For providers that need keys, use the bundle, which asks for them.")
+        print_line(f"{title} passes no keys to servers. If a provider needs a key, use the bundle, which asks for it.")
     elif entry.passed_on:
         print_line(f"{title} passes these variables on from its environment: {', '.join(entry.passed_on)}")
     else:

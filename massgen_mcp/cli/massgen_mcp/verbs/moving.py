@@ -51,8 +51,8 @@ def _say(moved: MovedOut | MovedIn, done: str, *, as_json: bool) -> int:
     for note in moved.notes:
         print_error(note)
     if isinstance(moved, MovedIn) and moved.asks_for:
-        lines = ["The run is waiting because it asks for permissions that need your consent (!):", *moved.asks_for]
-        print_error("\n".join([*lines, f"To continue it: massgen resume {moved.run_id} --trust"]))
+        lines = ["The run is waiting for your consent to the permissions marked `!`:", *moved.asks_for]
+        print_error("\n".join([*lines, f"To continue the run: massgen resume {moved.run_id} --trust"]))
     return EXIT_OK
 
 

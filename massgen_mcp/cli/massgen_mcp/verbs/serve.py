@@ -83,6 +83,6 @@ def people_of(options: argparse.Namespace, environ: Mapping[str, str]) -> People
         return None
     people = People.of(given, environ)
     if people.variables and environ.get(STORE_VARIABLE):
-        message = "`keys` work only on a server that executes runs; give users a `pool` whose workers have their keys"
+        message = "`keys` work only on a server that executes runs; give users a `pool` whose workers have the keys"
         raise MassgenError("invalid_arguments", message)
     return people

@@ -252,7 +252,9 @@ class ClusterEngine(Engine):
             found.append(("workers", "warn", f"no worker serves {self.pool} (alive: {pools or 'none'})", advice))
         if abs(ahead) > CLOCK_SECONDS:
             message = f"this machine's clock differs from PostgreSQL's by {ahead:+.0f} s"
-            found.append(("clock", "warn", message, "set the clock: massgen shows wrong times (runs aren't affected)"))
+            found.append(
+                ("clock", "warn", message, "synchronize the clocks: massgen shows wrong times (runs aren't affected)")
+            )
         else:
             found.append(("clock", "ok", "the same as PostgreSQL's", ""))
         for address, name, held, most, workers in self.limits_in_use():
