@@ -122,7 +122,7 @@ agents:
   - backend: {{ type: scripted }}
 ```
 
-massgen also loads files with [MassGen's key names](massgen-configs.md), but the editor marks the differences.
+massgen also loads files with [MassGen's key names](massgen-configs.md), but the editor marks names that differ.
 """
 
 TAIL = """

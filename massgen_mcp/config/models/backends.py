@@ -38,7 +38,7 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
     """Thinking budget, for models without `reasoning_effort`. Default: the CLI's setting."""
     max_turns: int = Field(default=200, ge=1, le=1000)
-    """Maximum number of model calls in one Claude Code conversation. A round can have several."""
+    """Maximum number of model calls in one Claude Code conversation. A round can have several conversations."""
 
 
 AcpPreset = Literal["codex", "claude_code", "gemini_cli", "opencode", "copilot"]

@@ -74,7 +74,7 @@ class CommandsConfig(Settings, frozen=True):
     allowed: CommandPatterns = ()
     """Regular expressions, one of which must match the start of a command. They guide agents but don't protect you."""
     blocked: CommandPatterns = ()
-    """Regular expressions. A command is refused if one of them matches its start."""
+    """Regular expressions. A command is refused if its start matches one of these expressions."""
     timeout_seconds: float = Field(default=120, gt=0, le=3600)
     """Default time limit for a command."""
     max_seconds: float = Field(default=1800, gt=0, le=86_400)

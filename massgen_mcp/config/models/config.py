@@ -189,8 +189,8 @@ class Config(Settings, frozen=True):
     `--apply`. This has no effect on MCP clients, Python and LiteLLM.
     """
     notify: tuple[str, ...] = ()
-    """A program, with its arguments, to start after each run. Allowed only in your own config, where it
-    can be the only key.
+    """A program, with its arguments, to start after each run. Allowed only in your own config, which
+    needs no other key.
     """
 
     @field_validator("limits")

@@ -105,8 +105,8 @@ class OllamaBackendConfig(LocalServerConfig, frozen=True):
     type: Literal["ollama"]
     """Ollama."""
     context_length: int | None = Field(default=None, ge=512, le=10_000_000)
-    """Context length in tokens. Default: 16,384, or the length with which the model is already loaded,
-    whichever is larger, but at most the model's maximum.
+    """Context length in tokens. Default: the larger of 16,384 and the length with which the model is
+    already loaded, but at most the model's maximum.
     """
     keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
     """How long the model stays loaded after a call, such as 30m; -1 means forever. Default: the server's."""

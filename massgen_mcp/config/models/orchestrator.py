@@ -32,7 +32,7 @@ class ContextPath(Settings, frozen=True):
     path: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_nameable)]
     """Absolute, or relative to the working directory."""
     permission: Literal["read", "write"] = "read"
-    """`write`: the winner's changes may be applied. `read`: they are only available as a patch."""
+    """`write`: the winner's changes may be applied. `read`: the changes are only available as a patch."""
     copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
         default=(), max_length=20
     )
@@ -116,7 +116,7 @@ class OrchestratorConfig(Settings, frozen=True):
     judge: str | None = None
     """With `decide: judge`: the id of the agent that compares the answers. It never answers or votes."""
     refute: bool = False
-    """Ignored, with a warning: tests meant to refute the winner rejected one correct winner in twenty."""
+    """Ignored, with a warning, because tests meant to refute winners rejected one correct winner in twenty."""
     write_check: bool = False
     """An agent first writes a test that fails on the unchanged files. Then agents answer one after the other until an
     answer passes it. Needs `run_scripts` and at least three agents that answer.
@@ -155,8 +155,8 @@ class OrchestratorConfig(Settings, frozen=True):
     ends a round first.
     """
     first_answer_wait_seconds: float | None = Field(default=None, ge=0, le=86_400)
-    """How long finished agents wait for another agent's first answer. None: 300, or three times what its model usually
-    takes in your runs if that is longer, but at most half of the run's time limit.
+    """How long finished agents wait for another agent's first answer. None: three times as long as that agent's model
+    usually takes in your runs, but at least 300 and at most half of the run's time limit.
     """
     show_reasons: bool = False
     """Agents that can still answer see the reasons given with void votes. Valid votes stay hidden."""
@@ -227,7 +227,7 @@ class TimeoutSettings(Settings, frozen=True):
     orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)
     """Time limit for the whole run."""
     round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
-    """Time limit for a round of one agent, which ends with an answer or a vote."""
+    """Time limit for each round of an agent; a round ends with an answer or a vote."""
     first_round_timeout_seconds: float | None = Field(default=None, gt=0, le=86_400)
     """Time limit for an agent's first round. Default: `round_timeout_seconds`."""
     call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
@@ -248,11 +248,11 @@ class BudgetConfig(Settings, frozen=True):
     max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
     """Maximum number of input and output tokens. Default: 10 million, plus a million for each dollar of `max_usd` above
     10. By default, cached input counts in proportion to its price, and calls without a known price count towards
-    `max_usd` at the highest price of similar models. If you set a limit, cached input counts fully, and such calls
-    count only towards this limit and `max_calls`.
+    `max_usd` at the highest price of similar models. If you set a limit, cached input counts fully, and calls
+    without a known price count only towards this limit and `max_calls`.
     """
     max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
-    """Maximum number of calls that have no price, so that `max_usd` can't limit them: calls that agent CLIs make with
+    """Maximum number of calls that `max_usd` can't limit because they have no price: calls that agent CLIs make with
     your subscription, and calls that count only towards `max_tokens`.
     """
     at_cap: Literal["finish", "ask"] = "finish"
@@ -281,7 +281,7 @@ class NestedConfig(Settings, frozen=True):
     """Permission for agents to start runs (see docs/nested-runs.md)."""
 
     max_depth: int = Field(default=1, ge=1, le=5)
-    """Maximum number of levels of nested runs. 1: nested runs can't start runs themselves."""
+    """Maximum depth of nested runs. 1: nested runs can't start runs themselves."""
     max_runs: int = Field(default=3, ge=1, le=100)
     """Maximum number of runs that all agents together may start."""
     share_of_budget: float = Field(default=0.5, gt=0, le=0.9)
