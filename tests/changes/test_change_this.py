@@ -155,7 +155,7 @@ async def test_what_cannot_be_gone_on_with_is_refused_before_the_run(
         other = [{"path": str(tmp_path / "other"), "permission": "write"}]
         (tmp_path / "other").mkdir()
         for wanted, told in (
-            ({"changes_of": "winner", "session_id": None}, "pass session_id"),
+            ({"changes_of": "winner", "session_id": None}, "pass its session_id"),
             (
                 {"changes_of": "winner", "session_id": "another"},
                 "no finished turn of this session has changed your files",

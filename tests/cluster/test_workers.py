@@ -223,7 +223,7 @@ async def test_a_run_is_started_watched_steered_and_ended_through_any_server(mac
     async with home.client() as here, home.client() as there:
         waiting = await call(here, "start_run", question="six times seven?", config=config)
         assert waiting["status"] == "queued"
-        assert "no worker serves" in str(waiting), "whoever waits is told why in vain"
+        assert "no worker is alive" in str(waiting), "whoever waits is told why in vain"
         machines.add_worker()
         run_id = waiting["run_id"]
         seen = await call(there, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=30)

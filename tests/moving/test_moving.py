@@ -416,7 +416,7 @@ def test_a_run_without_its_keys_waits_in_the_other_store_until_somebody_resumes_
     run_id = keyed.start(config)
     poll_until(lambda: keyed.told("status", run_id)["status"] in ("running", "interrupted"))
     told = keyed.verb("export", run_id, "--to", file)
-    assert "needs MISTRAL_API_KEY there" in told
+    assert "with MISTRAL_API_KEY set" in told
     assert "planted-key" not in told
     assert "MISTRAL_API_KEY" in there.verb("import", file)
     standing = there.told("status", run_id)

@@ -125,12 +125,6 @@ TWINS: dict[str, tuple[Any, str, Any, Case]] = {
         none_of_them,
         Case("run", NARROW, "answer", ("ada",)),
     ),
-    "a shortened change is whole": (
-        work_done,
-        "_find_partly_read",
-        none_of_them,
-        Case("review", NARROW, "answer", ("ada",)),
-    ),
     "a verdict on a shortened change counts": (
         work_done,
         "_find_partly_read",

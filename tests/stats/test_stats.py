@@ -107,7 +107,7 @@ def test_what_a_person_marks_is_counted_until_it_is_taken_back(copied: TempHome)
     assert (of(told["answers"]), of(told["dissent_right"])) == ((3, 3), (0, 1))
     assert "no agent 'eve'; it has ada, bo, cleo" in verb(copied, "mark", agreed, "wrong", "--agent", "eve", code=1)
     assert "more than 2000 characters" in verb(copied, "mark", failed, "wrong", "--note", "x" * 2001, code=1)
-    assert "right or wrong" in verb(copied, "mark", agreed, code=64)
+    assert "add `right` or `wrong`" in verb(copied, "mark", agreed, code=64)
 
 
 def test_every_record_is_read_once_and_figures_and_marks_outlive_what_is_deleted(copied: TempHome) -> None:
