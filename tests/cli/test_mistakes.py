@@ -134,7 +134,7 @@ MISTAKES = {
     "resume what": Mistake("massgen resume", 64, "resume needs a run's ID; `massgen runs` lists"),
     "too short to apply": Mistake("massgen apply x", 3, "at least 4 characters of the id"),
     "answer nothing": Mistake("massgen answer", 64, "TEXT is missing: massgen answer TEXT"),
-    "no verdict": Mistake("massgen mark run-7f3a", 64, "right or wrong"),
+    "no verdict": Mistake("massgen mark run-7f3a", 64, "add `right` or `wrong`"),
     "no number of dollars": Mistake("massgen raise-budget run-abcd lots", 64, "USD: expected a number of at least 0"),
     "--vew": Mistake("massgen result --vew votes", 64, "did you mean '--view'?"),
     "an option of no verb": Mistake("massgen runs --nope", 64, "`massgen help runs` lists its options"),
