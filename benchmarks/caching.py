@@ -246,7 +246,8 @@ def responses_blocks(body: JsonObject) -> Iterator[Block]:
 
 def gemini_blocks(body: JsonObject) -> Iterator[Block]:
     chosen: Any = body
-    yield _block("system", chosen["systemInstruction"])
+    if system := chosen.get("systemInstruction"):
+        yield _block("system", system)
     yield from (_block("tool", tool) for tool in chosen.get("tools", ()))
     yield from (_block("turn", turn) for turn in chosen["contents"])
 

@@ -107,7 +107,7 @@ class _ToolConfig(_Strict):
 
 
 class _Request(_Strict):
-    systemInstruction: _Instruction  # noqa: N815
+    systemInstruction: _Instruction | None = None  # noqa: N815
     contents: Annotated[list[_Content], Field(min_length=1)]
     generationConfig: _Generation  # noqa: N815
     tools: list[_Tool] = []

@@ -298,7 +298,9 @@ async def test_at_the_end_of_a_run_what_runs_by_itself_is_left_out(
     repository.commit(code=CODE)
     config = config_of(home, repository, write("project/.github/workflows/ci.yml", "on: push\n"))
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
-    assert "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: GitHub Actions may run it" in done.stdout
+    assert (
+        "APPLIED: 0 files; left out: project/.github/workflows/ci.yml: GitHub Actions may run this file" in done.stdout
+    )
     applied = (await massgen.run("q", config=config))["applied"]
     assert [one["path"] for one in applied["left_out"]] == ["project/.github/workflows/ci.yml"]
     assert not (repository.path / ".github").exists()

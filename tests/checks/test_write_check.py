@@ -140,7 +140,9 @@ async def test_where_no_answer_passes_it_the_team_votes_on_all(
     ended = await played(tmp_path, doubling, environ, [SIX], [TEST], [SIX], codes=codes)
     assert opened(ended)[-1] == ("vote", "none_passes")
     assert winner(ended) == ("squares", "majority")
-    assert views.standing_in_tests(ended.snapshot).startswith("agent3's 1st answer fails agent2's test, which failed at first")
+    assert views.standing_in_tests(ended.snapshot).startswith(
+        "agent3's 1st answer fails agent2's test, which failed at first"
+    )
 
 
 async def test_what_the_test_reads_of_protected_files_is_as_it_was(

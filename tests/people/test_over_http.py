@@ -254,7 +254,7 @@ async def test_runs_of_a_person_go_to_the_workers_of_his_pool(home: TempHome) ->
             assert (waiting["status"], "in the pool nowhere" in str(waiting)) == ("queued", True)
     own = str(people(home, ann={"keys": {"OPENAI_API_KEY": "PATH"}}))
     refused = run_command(home, SERVER_MODULE, "--transport", "http", "--people", own)
-    assert "give users a `pool` whose workers have their keys" in refused.stderr
+    assert "give users a `pool` whose workers have the keys" in refused.stderr
 
 
 @IN_BOTH_STORES

@@ -88,7 +88,7 @@ REFUSING = [row for row in REFUSALS if row.who.startswith("Gemini") and "own sea
 def asked_in(seen: Seen, number: int) -> Asked:
     """The request as the manners of models read it."""
     texts = ["".join(part.get("text", "") for part in content["parts"]) for content in seen.body["contents"]]
-    system = seen.body["systemInstruction"]["parts"][0]["text"]
+    system = seen.body["systemInstruction"]["parts"][0]["text"] if "systemInstruction" in seen.body else ""
     return Asked(number, {"messages": [{"content": text} for text in (system, *texts)]})
 
 
