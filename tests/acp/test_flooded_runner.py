@@ -90,7 +90,8 @@ async def test_while_a_cli_floods_another_run_of_its_runner_ends_as_always(home:
     events = events_of(there.run_directory(flooding))
     came_to_end = any(event["type"] == "text_delta" and event["text"].startswith('["open: ') for event in events)
     calls = sum(event["type"] == "tool_finished" for event in events)
-    assert came_to_end or calls >= 400, "the CLI came to the end of its flood, or to a limit of its calls"
+    is_cut_off = any(event["type"] == "agent_dropped" and event["agent"] == "cody" for event in events)
+    assert came_to_end or calls >= 400 or is_cut_off, "the flood ended, or met a limit, or cost its connection"
     assert 0 < max(peaks) < MAX_MB
 
 
