@@ -5,18 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.access import agent_clis, members
-from massgen_mcp.config.access.key_hosts import is_model_key
 from massgen_mcp.config.environment import called_a_secret
-from massgen_mcp.config.models.backends import BackendConfig
-from massgen_mcp.config.providers.catalog import PROVIDERS
+from massgen_mcp.config.providers.key_names import KEY_VARIABLES, is_model_key
 from massgen_mcp.redaction import Redactor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from massgen_mcp.config.models.backends import BackendConfig
 
 _ADDRESSES = re.compile(r"(PROXY|_URL|_ENDPOINT|_URI|_DSN)$", re.IGNORECASE)
 
 
 def redactor_for(
-    environ: Mapping[str, str], backends: Iterable[BackendConfig] = (), further: Iterable[str] = ()
+    environ: Mapping[str, str], backends: "Iterable[BackendConfig]" = (), further: Iterable[str] = ()
 ) -> Redactor:
     """What takes this environment's keys out of text: those of every known provider, those that `backends` name, those
     in the `further` variables, the logins of agent CLIs, whatever is called a key, a token or a password, and passwords
@@ -31,10 +32,9 @@ def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a program of the user's that has nothing to do with models: without our own settings
     and the keys of models. Logins to other services stay, also those whose name says that they are for git.
     """
-    known = _provider_variables()
 
     def is_ours(name: str) -> bool:
-        return name in known or name.startswith("MASSGEN_") or (is_model_key(name) and "GIT" not in name)
+        return name in KEY_VARIABLES or name.startswith("MASSGEN_") or (is_model_key(name) and "GIT" not in name)
 
     return {name: value for name, value in environ.items() if not is_ours(name)}
 
@@ -45,9 +45,9 @@ def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
 
 
 def _values(
-    environ: Mapping[str, str], backends: tuple[BackendConfig, ...], further: tuple[str, ...]
+    environ: Mapping[str, str], backends: "tuple[BackendConfig, ...]", further: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    known = _provider_variables() | {*further}
+    known = KEY_VARIABLES | {*further}
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
     for name, value in sorted(environ.items()):
@@ -55,12 +55,11 @@ def _values(
             yield name, value
         elif "@" in value and _ADDRESSES.search(name):
             yield from ((name, secret) for secret in _passwords(value))
-    for backend in backends:
-        yield from members.secrets(backend, environ)
+    if backends:
+        from massgen_mcp.config.access import members  # with all of the config, which an output alone doesn't need
 
-
-def _provider_variables() -> set[str]:
-    return {name for row in PROVIDERS for name in row.key_variables} | {agent_clis.API_KEY, agent_clis.TOKEN}
+        for backend in backends:
+            yield from members.secrets(backend, environ)
 
 
 def _passwords(address: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ A key goes to the hosts of its own provider, to the address that the operator se
 or where a person accepted that very pair of variable and host. What looks like no key of a model goes nowhere else.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -25,24 +24,11 @@ from massgen_mcp.config.providers.catalog import (
     owner_of,
     wire_at,
 )
+from massgen_mcp.config.providers.key_names import find_key_owners, is_model_key
 
 CLAUDE_URL = "https://api.anthropic.com"
 """Whom the Claude Code CLI asks."""
 CLAUDE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
-_FURTHER_KEYS = {"CLAUDE_CODE_OAUTH_TOKEN": "claude", "ANTHROPIC_AUTH_TOKEN": "claude"}
-"""Variables of a provider that the table of providers does not know, with its row."""
-
-_KEY_LIKE = re.compile(r"(?:.*_)?(?:APIKEY|KEY|TOKEN)_?\d*")
-_NO_MODEL = re.compile(
-    r"(?:AWS|GITHUB|GH|GITLAB|BITBUCKET|CI|ACTIONS|RUNNER|JENKINS|BUILDKITE|CIRCLE|SSH|GPG|GNUPG|NPM|NODE_AUTH|YARN"
-    r"|PYPI|TWINE|UV|POETRY|PIP|CARGO|RUBYGEMS|DOCKER|KUBE\w*|HELM|VAULT|CONSUL|NOMAD|TF|TERRAFORM|PULUMI|ARM"
-    r"|AZURE_(?:CLIENT|STORAGE|DEVOPS|TENANT|SUBSCRIPTION|AD)|GOOGLE_(?:APPLICATION|CLIENT|OAUTH)|GCP|GCLOUD|CLOUDSDK"
-    r"|FIREBASE|SUPABASE|CLOUDFLARE|CF|DIGITALOCEAN|HEROKU|NETLIFY|VERCEL|FLY|LINODE|HCLOUD|STRIPE|PAYPAL|TWILIO"
-    r"|SENDGRID|MAILGUN|SLACK|DISCORD|TELEGRAM|JIRA|ATLASSIAN|LINEAR|NOTION|SENTRY|DATADOG|DD|NEW_RELIC|SNYK|SONAR"
-    r"|CODECOV|DATABASE|DB|PG\w*|POSTGRES\w*|MYSQL|MONGO\w*|REDIS|MASSGEN_MCP)_.*"
-    r"|.*(?:SECRET|PASSWORD|PASSWD|PASSPHRASE|PRIVATE|CREDENTIAL|ACCESS_KEY|SIGNING|ENCRYPTION|MASTER_KEY|DEPLOY"
-    r"|WEBHOOK|COOKIE|SESSION|JWT|REFRESH).*"
-)
 
 
 def host_of(url: str) -> str:
@@ -57,17 +43,9 @@ def host_of(url: str) -> str:
     return shown if encrypted else f"http://{shown}"
 
 
-def is_model_key(variable: str) -> bool:
-    """Whether a variable of this name holds the key of a model, as far as a name can tell: the providers' own, and
-    names that end in KEY or TOKEN and do not speak of something else."""
-    if _rows_of(variable):
-        return True
-    return _KEY_LIKE.fullmatch(variable) is not None and _NO_MODEL.fullmatch(variable) is None
-
-
 def is_own_key(variable: str, url: str, environ: Mapping[str, str]) -> bool:
     """Whether the variable is the one of the provider at this address, or of the row whose address the operator set."""
-    return any(row.type in _rows_of(variable) for row in _rows_at(url, environ))
+    return any(row.type in find_key_owners(variable) for row in _rows_at(url, environ))
 
 
 def may_go(variable: str, url: str, environ: Mapping[str, str]) -> bool:
@@ -75,7 +53,7 @@ def may_go(variable: str, url: str, environ: Mapping[str, str]) -> bool:
     if is_model_key(variable):
         if is_loopback(url) or is_own_key(variable, url, environ):
             return True
-        if not _rows_of(variable) and _rows_at(url, environ):
+        if not find_key_owners(variable) and _rows_at(url, environ):
             return True  # a name of the user's own for the key of whoever is there
     return Pair(key=variable, host=host_of(url)) in accepted_pairs(environ)
 
@@ -135,12 +113,6 @@ def describe_refusal(pairs: Sequence[Pair]) -> str:
         "address from the environment, or to this machine. To allow another host, run "
         f"`massgen validate --trust CONFIG`, or add a line to {PAIRS_FILE} in your config directory."
     )
-
-
-def _rows_of(variable: str) -> frozenset[str]:
-    """The rows of the table whose key this is."""
-    rows = [row.type for row in PROVIDERS if variable in row.key_variables]
-    return frozenset([*rows, *([_FURTHER_KEYS[variable]] if variable in _FURTHER_KEYS else ())])
 
 
 def _rows_at(url: str, environ: Mapping[str, str]) -> list[Provider]:
