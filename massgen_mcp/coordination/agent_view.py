@@ -44,7 +44,7 @@ class AgentView:
             return Wait()
         if not self._seat.answers:
             return Work(Ballot(self._agent, 0, ()))
-        if self._state.rules.decide == "checks" or self._state.stages or self._seat.vote is not None:
+        if self._answers_once or self._seat.vote is not None:
             return Wait()
         if self._state.unanswered and not self._state.stragglers_given_up:
             return Wait()
@@ -96,9 +96,14 @@ class AgentView:
             and (deciding or self._state.stragglers_given_up)
         )
 
+    @property
+    def _answers_once(self) -> bool:
+        """Each agent gives one answer: tests compare those, or a stage has asked for them or about them."""
+        return self._state.rules.strategy.stage == "test" or bool(self._state.stages)
+
     def has_answers_left(self) -> bool:
         """Check whether the agent may give a further answer."""
-        limit = 1 if self._state.rules.decide == "checks" or self._state.stages else self._state.rules.max_answers
+        limit = 1 if self._answers_once else self._state.rules.max_answers
         return limit is None or len(self._seat.answers) < limit
 
     def _get_round_kind(self, stage: StageOpened) -> RoundKind:

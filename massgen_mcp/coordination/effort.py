@@ -25,8 +25,6 @@ from massgen_mcp.events.coordination import StageOpened, WinnerChosen
 from massgen_mcp.events.parts import FIRST_ASKED, StageReason
 
 MOST_RISK = Fraction(1, 20)
-BY_SUBSTANCE = frozenset({"auto", "vote", "checks"})
-"""Where fewer answers can do, if they say the same; elsewhere each one adds something."""
 
 DueStep = StageOpened | WinnerChosen | Literal["enough"] | None
 """A stage; the winner; nothing, because something is awaited; or the answers there are have to do."""
@@ -76,12 +74,13 @@ def next_asked(state: Coordination) -> DueStep:
     if len(state.answered) < 2:
         pending = None if state.unanswered else "enough"
         return _stage_for_next(state, 1, "disagreement") if _left(state) else pending
-    return _by_reading(state) if _votes_decide(state) or state.rules.decide not in BY_SUBSTANCE else _by_files(state)
+    by_files = state.rules.strategy.counts_substance and not _votes_decide(state)
+    return _by_files(state) if by_files else _by_reading(state)
 
 
 def _first(state: Coordination) -> DueStep:
     most, first = min(state.most_asked, len(state.live)), FIRST_ASKED[state.rules.effort]
-    size = min(most, 1 if state.checks.telling else first if first and state.rules.decide in BY_SUBSTANCE else most)
+    size = min(most, 1 if state.checks.telling else first if first and state.rules.strategy.counts_substance else most)
     if size >= len(state.live) and not state.stages:
         return "enough"  # all at once
     if not state.begun:
@@ -135,8 +134,9 @@ def _by_reading(state: Coordination) -> DueStep:
 
 def _votes_decide(state: Coordination) -> bool:
     """Whether votes decide: tests may, of answers that change files."""
+    strategy = state.rules.strategy
     changed = any(_tree(state, label) not in (label, state.base) for label in state.standing)
-    return state.rules.decide == "vote" or (state.rules.decide == "auto" and not changed)
+    return strategy.stage == "vote" and not (strategy.may_test and changed)
 
 
 def _grown(state: Coordination, lead: int, rival: int) -> DueStep:

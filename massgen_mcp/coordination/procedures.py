@@ -19,7 +19,7 @@ from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, LEAST_ANSWERS, Deci
 MOST_WRITERS = 2
 
 
-class Strategy(Protocol):
+class StrategyRules(Protocol):
     def next(self, state: Coordination) -> NextStep:
         """What is due in this state, in which some answer stands and no winner is chosen."""
         ...
@@ -199,7 +199,7 @@ def _neutral(state: Coordination, pair: tuple[str, ...]) -> bool:
     return all(state.rules.vendor(state.author(label)) != vendor for label in pair)
 
 
-STRATEGIES: Mapping[Decide, Strategy] = {
+RULES: Mapping[Decide, StrategyRules] = {
     "auto": DecideByTestsOrVotes(),
     "vote": DecideByVotes(),
     "checks": DecideByTests(),
@@ -220,7 +220,7 @@ def next_step(state: Coordination) -> NextStep:
     if due == "enough":
         due = next_asked(state)
     if due == "enough":
-        due = STRATEGIES[state.rules.decide].next(state) if state.answered else None
+        due = RULES[state.rules.decide].next(state) if state.answered else None
     return due
 
 

@@ -63,12 +63,14 @@ from massgen_mcp.events.coordination import (
     WrittenTestsSubmitted,
 )
 from massgen_mcp.events.parts import (
+    STRATEGIES,
     BallotEntry,
     CheckOutcome,
     ChecksPolicy,
     Decide,
     Effort,
     StageKind,
+    Strategy,
     WrittenTest,
     most_asked,
 )
@@ -114,6 +116,10 @@ class Rules:
     """Who makes each agent's model, by agent."""
     fallback_vendors: Mapping[str, str] = field(default_factory=dict[str, str])
     """Who makes the model of each agent's fallback, by agent; agents without one are left out."""
+
+    @property
+    def strategy(self) -> Strategy:
+        return STRATEGIES[self.decide]
 
     def vendor(self, agent: str) -> str:
         return self.vendors.get(agent, "")

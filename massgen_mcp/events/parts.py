@@ -1,6 +1,7 @@
 """What events are made of: their base class, and what several of them say."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -68,6 +69,35 @@ Decide = Literal["auto", "vote", "checks", "synthesise", "judge"]
 """How the winner is found: by votes; by tests that the team writes, and by votes where those do not tell; an agent
 writes it from all answers; a judge compares them. `auto`: tests where three answers or more have different files.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to find the winner, as other parts of the program know it; its rules are in `coordination.procedures`."""
+
+    stage: StageKind
+    """The stage in which it finds the winner; where it finds none there, votes decide."""
+    may_test: bool = False
+    """Tests that agents write may decide, where enough answers change files."""
+
+    @property
+    def runs_scripts(self) -> bool:
+        """Agents write scripts that run on the files of answers."""
+        return self.may_test or self.stage == "synthesise"
+
+    @property
+    def counts_substance(self) -> bool:
+        """Fewer answers can do, if they say the same; elsewhere each one adds something."""
+        return self.stage in ("vote", "test")
+
+
+STRATEGIES: Mapping[Decide, Strategy] = {
+    "auto": Strategy("vote", may_test=True),
+    "vote": Strategy("vote"),
+    "checks": Strategy("test", may_test=True),
+    "synthesise": Strategy("synthesise"),
+    "judge": Strategy("compare"),
+}
 
 Effort = Literal["low", "auto", "high"]
 """How many agents are asked before answers are compared: see `coordination.effort`."""

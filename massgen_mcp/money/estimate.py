@@ -9,7 +9,7 @@ from typing import Literal
 
 from massgen_mcp.config.access.fallbacks import get_fallback
 from massgen_mcp.config.models.config import AgentSettings, Config
-from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, PriceBound, Usage, most_asked
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, FIRST_ASKED, STRATEGIES, PriceBound, Usage, most_asked
 from massgen_mcp.money.budget import format_bound_note
 from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.money.tariff import Tariff, tariff_of
@@ -270,11 +270,11 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
     """
     orchestrator, fewest = config.orchestrator, _fewest(config)
     can_run = orchestrator.enable_filesystem and orchestrator.run_scripts
-    strategy = orchestrator.choose_strategy(len(config.agents), can_run=can_run)
-    authors = len(config.agents) - (strategy == "judge")
+    stage = STRATEGIES[orchestrator.choose_strategy(len(config.agents), can_run=can_run)].stage
+    authors = len(config.agents) - (stage == "compare")
     most = most_asked(orchestrator.effort, orchestrator.max_agents, authors)
     size = fewest if few and fewest is not None else most
-    several = fewest is None and strategy in ("auto", "vote") and not orchestrator.write_check
+    several = fewest is None and stage == "vote" and not orchestrator.write_check
     answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers) if several else 1
     tools = course.tool_calls if orchestrator.enable_filesystem else 0
     first = course.frame + asked
@@ -293,13 +293,13 @@ def _plan(course: _Course, config: Config, asked: int, *, few: bool) -> _Plan:
     final = [] if reuses else _round(ballot + size * course.vote, course.answer, tools)
     if few and fewest is not None:
         return _Plan(size, tuple(each), (*vote, *final))
-    match strategy:
-        case "checks":
+    match stage:
+        case "test":
             each += [*written, *([] if few else vote)]
             final = []
         case "synthesise":
             final = written
-        case "judge":
+        case "compare":
             each += [] if few else vote
             final = [*vote * 2 * (size - 1), *final]
         case _:

@@ -115,9 +115,9 @@ def _may_reuse(attempt: Attempt, winner: WinnerChosen) -> bool:
         return True
     if winner.agreeing:
         return True  # no agent is left that could write
-    stages = attempt.live_run.coordination.stages
-    tested = winner.outcome in DECIDED_BY_RUNS or any(stage.kind == "test" for stage in stages)
-    if tested or winner.outcome == "synthesised" or attempt.live_run.coordination.rules.decide == "checks":
+    coordination = attempt.live_run.coordination
+    stages = [coordination.rules.strategy.stage, *(stage.kind for stage in coordination.stages)]
+    if winner.outcome in DECIDED_BY_RUNS or winner.outcome == "synthesised" or "test" in stages:
         return True  # the files that were tested are the final ones, and what was written from all was written for it
     if attempt.live_run.state.work_done.tied:
         return False  # one of the tied answers alone would hide the others

@@ -50,7 +50,7 @@ from massgen_mcp.config.models.orchestrator import BudgetConfig, ContextPath, Ti
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.config.providers.catalog import is_usual_server, operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import Decide
+from massgen_mcp.events.parts import STRATEGIES, Decide
 from massgen_mcp.request.reach import Reach
 
 AZURE = "azure_openai"
@@ -78,7 +78,7 @@ def granted_by(
         readable=tuple(Path(one.path).resolve() for one in paths),
         writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
         checks=tuple(checks),
-        scripts=decide not in (None, "vote"),
+        scripts=decide is not None and STRATEGIES[decide].runs_scripts,
         limits=limits,
     )
 

@@ -50,6 +50,7 @@ from massgen_mcp.config.models.config import AgentSettings, Config, HttpMcpServe
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import STRATEGIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +205,13 @@ def scripts_may_run(config: Config) -> bool:
     orchestrator = config.orchestrator
     allowed = orchestrator.enable_filesystem and orchestrator.run_scripts
     strategy = orchestrator.choose_strategy(len(config.agents), can_run=allowed)
-    return allowed and (strategy in ("auto", "checks", "synthesise") or orchestrator.write_check)
+    return allowed and (STRATEGIES[strategy].runs_scripts or orchestrator.write_check)
 
 
 def _script_permissions(config: Config) -> Iterator[RunScripts]:
     """Optional where the config takes scripts only where they may run. Agents' commands are as much."""
     orchestrator = config.orchestrator
-    asked_for = orchestrator.decide == "checks" or orchestrator.write_check
+    asked_for = STRATEGIES[orchestrator.decide].stage == "test" or orchestrator.write_check
     if scripts_may_run(config) and not orchestrator.commands.enabled:
         yield RunScripts(_get_place(orchestrator.commands), optional=not asked_for)
 

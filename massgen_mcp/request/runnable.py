@@ -17,6 +17,7 @@ from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config, HttpMcpServer, McpServer, StdioServer
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events.parts import STRATEGIES
 from massgen_mcp.home import find_home, known_levels
 from massgen_mcp.sandbox import SandboxChoice, Wishes, choose
 
@@ -253,7 +254,8 @@ def require_neutral_judge(config: Config) -> None:
     """Some answer has to be by a model that is not of the judge's vendor. Raises `MassgenError` config_invalid."""
     vendors = {agent.id: vendor_of(agent.backend) for agent in config.agents}
     judge = config.orchestrator.judge
-    if config.orchestrator.decide == "judge" and judge and len(set(vendors.values())) == 1:
+    compares = STRATEGIES[config.orchestrator.decide].stage == "compare"
+    if compares and judge is not None and len(set(vendors.values())) == 1:
         raise MassgenError(
             "config_invalid",
             f"orchestrator.judge: all agents are from the judge's vendor, {vendors[judge]}; name a judge "

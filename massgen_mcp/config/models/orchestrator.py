@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.common import Settings
-from massgen_mcp.events.parts import LEAST_ANSWERS, ChecksPolicy, Decide, Effort
+from massgen_mcp.events.parts import LEAST_ANSWERS, STRATEGIES, ChecksPolicy, Decide, Effort
 
 DEFAULT_SKILLS = ".agent/skills"
 
@@ -193,7 +193,7 @@ class OrchestratorConfig(Settings, frozen=True):
         """
         if self.decide == "auto" and self.answer_format == "findings":
             return "synthesise"
-        tests = self.decide in ("auto", "checks")
+        tests = STRATEGIES[self.decide].may_test
         return "vote" if tests and not (can_run and agents >= LEAST_ANSWERS) else self.decide
 
     @model_validator(mode="after")
