@@ -9,11 +9,7 @@ from massgen_mcp.threads import Late
 
 class LateBackend:
     def __init__(self, model: str, open_backend: Callable[[], Backend]) -> None:
-        self._model, self._backend = model, Late(open_backend, "massgen_mcp.backends.http")
-
-    @property
-    def model(self) -> str:
-        return self._model
+        self.model, self._backend = model, Late(open_backend, "massgen_mcp.backends.http")
 
     async def prepare(self) -> None:
         await prepare(await self._backend.get())

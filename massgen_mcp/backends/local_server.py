@@ -35,6 +35,7 @@ class LocalServerBackend:
     """Asks with the name as it was given, and looks into the server's list where there is no such model."""
 
     def __init__(self, server_type: str, endpoint: Endpoint, wire: Callable[[Endpoint], Backend]) -> None:
+        self.model = endpoint.model
         self._type = server_type
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or ""
@@ -43,10 +44,6 @@ class LocalServerBackend:
         self._asked: Backend | None = None
         self._drops_tools: bool | None = None
         """None: nobody has asked yet."""
-
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
 
     async def prepare(self) -> None:
         """Whichever model it will be: the wire is the same."""

@@ -107,12 +107,9 @@ class AgentBackend:
     """An agent behind the seam of a model."""
 
     def __init__(self, agent: Agent) -> None:
+        self.model = agent.model
         self._agent = agent
         self._work: _Work | None = None
-
-    @property
-    def model(self) -> str:
-        return self._agent.model
 
     async def prepare(self) -> None:
         await prepare(self._agent)

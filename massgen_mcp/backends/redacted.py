@@ -37,12 +37,9 @@ class RedactedBackend:
     """The same backend behind a redactor."""
 
     def __init__(self, backend: Backend, redactor: Redactor) -> None:
+        self.model = backend.model
         self._backend = backend
         self._redactor = redactor
-
-    @property
-    def model(self) -> str:
-        return self._backend.model
 
     async def prepare(self) -> None:
         try:

@@ -52,12 +52,8 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
 
 class UnusableBackend:
     def __init__(self, model: str, fault: BackendError) -> None:
-        self._model = model
+        self.model = model
         self._fault = fault
-
-    @property
-    def model(self) -> str:
-        return self._model
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         del request

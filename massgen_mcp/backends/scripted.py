@@ -37,15 +37,12 @@ class ScriptedBackend:
     """Plays the `script` of its config, one step per call, then behaves as `ScriptedBackendConfig` says."""
 
     def __init__(self, config: ScriptedBackendConfig) -> None:
+        self.model = config.model
         self._config = config
         self._steps_done = 0
         self._calls_made = 0
         self._answer: str | None = None
         """The latest answer given by this instance."""
-
-    @property
-    def model(self) -> str:
-        return self._config.model
 
     def fast_forward(self, past: Sequence[PastCall]) -> None:
         """Go to where an instance stands that was called like this."""

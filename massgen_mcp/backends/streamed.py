@@ -170,13 +170,10 @@ class HttpBackend(ABC, Generic[ClientT, ReplyT]):
         client: LazyClient[ClientT],
         reply: Callable[[Endpoint, ModelRequest], ReplyT],
     ) -> None:
+        self.model = endpoint.model
         self._endpoint = endpoint
         self._client = client
         self._reply = reply
-
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
 
     async def prepare(self) -> None:
         with translated(self._endpoint):

@@ -128,15 +128,12 @@ class Ag2Agent:
         executor: CodeExecutor | None = None,
         api: Ag2Api = "chat",
     ) -> None:
+        self.model = endpoint.model
         self._endpoint = endpoint = replace(endpoint, base_url=endpoint.base_url or OPENAI)
         self._executor = executor
         self._turns = LazyClient(
             lambda: _load(endpoint, name, system_message, api), "massgen_mcp.backends.frameworks.ag2_turn"
         )
-
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
 
     async def prepare(self) -> None:
         with translated(self._endpoint):

@@ -65,13 +65,10 @@ class Ag2Group:
     own_words = False
 
     def __init__(self, group: Ag2GroupConfig, agents: Mapping[str, Ag2Agent], manager: Ag2Agent) -> None:
+        self.model = group.llm_config.model
         self._group = group
         self._names = [agent.name for agent in group.agents]
         self._agents = {**agents, AG2_MANAGER: manager}
-
-    @property
-    def model(self) -> str:
-        return self._group.llm_config.model
 
     async def prepare(self) -> None:
         for agent in self._agents.values():

@@ -78,13 +78,10 @@ class ClaudeCodeAgent(CliAgent):
         redactor: Redactor,
     ) -> None:
         super().__init__("claude_code", redactor)
+        self.model = config.model
         self._config, self._program, self._login, self._environ = config, program, login, environ
         self._private = private
         self._home: Path | None = None
-
-    @property
-    def model(self) -> str:
-        return self._config.model
 
     async def aclose(self) -> None:
         await self._stop()
