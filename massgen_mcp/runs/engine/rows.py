@@ -32,8 +32,29 @@ RUN_ID_PREFIX = "run-"
 
 
 @dataclass(frozen=True, slots=True)
-class RunRow:
-    """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
+class StartedRun:
+    """A run as it was started. `config` says where the team came from. `parent`: id of the run that it is
+    nested in, whose place it shares; it begins when that one has `admitted` it. `owner`: the name of the person who
+    started it, empty where nobody is named; of a nested run as of its parent.
+    """
+
+    run_id: str
+    question: str
+    config: str
+    fingerprint: str
+    request_hash: str
+    idempotency_key: str | None = None
+    session_id: str | None = None
+    parent: str | None = None
+    admitted: bool = True
+    owner: str = ""
+    kind: RunKind = "single"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow(StartedRun):
+    """A run in the store, with a column for each field. `question` is cut to a preview; times are seconds since the
+    epoch.
 
     `outcome`, `winner` (an id), `weak` (words of `Weakness`, spaces between them), `summary` (its outcome as a
     sentence) and `events` (how many there are in its journal) are known once the run has ended. Of an expired run
@@ -41,24 +62,15 @@ class RunRow:
     `resumes`: how often a runner has taken it over from one that was lost.
     `directory`: where the run is, absolute; None: below the home's `runs`. `foreground`: the process that asked
     executes it, and no runner takes it before somebody resumes it. `held_back_by`: why its runner leaves it in the
-    queue although there may be a free place, or where it was moved to. `parent`: id of the run that it is nested in,
-    whose place it shares; it begins when that one has `admitted` it. `owner`: the name of the person who started it,
-    empty where nobody is named; of a nested run as of its parent.
+    queue although there may be a free place, or where it was moved to.
     """
 
     number: int
-    run_id: str
     state: RunStatus
-    question: str
-    config: str
-    fingerprint: str
-    runner: str | None
-    idempotency_key: str | None
-    request_hash: str
+    runner: str | None = None
     created: float
     started: float | None
     ended: float | None
-    session_id: str | None
     outcome: Outcome | None
     winner: str | None
     events: int | None
@@ -67,12 +79,8 @@ class RunRow:
     directory: str | None
     foreground: bool
     held_back_by: str | None = None
-    parent: str | None = None
-    admitted: bool = True
     weak: str = ""
-    owner: str = ""
     summary: str = ""
-    kind: RunKind = "single"
 
     @property
     def busy(self) -> bool:
@@ -151,25 +159,13 @@ class CallerAnswer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class NewRun:
+class NewRun(StartedRun):
     """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
-    far as its history goes back; the store may not know of the last end yet. `parent`: the run that it is nested in,
-    which has `admitted` it or is still to be asked. `owner`: as in `RunRow`; `usd`: what it may cost at most.
+    far as its history goes back; the store may not know of the last end yet. `usd`: what it may cost at most.
     """
 
-    run_id: str
-    question: str
-    config: str
-    fingerprint: str
-    request_hash: str
-    idempotency_key: str | None = None
-    session_id: str | None = None
     turns_over: frozenset[int] = frozenset()
-    parent: str | None = None
-    admitted: bool = True
-    owner: str = ""
     usd: float | None = None
-    kind: RunKind = "single"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
@@ -11,11 +12,8 @@ from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, unknown_run
 
 QUESTION_PREVIEW = 200
-COLUMNS = (
-    "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
-    " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground, held_back_by, parent, admitted, weak, owner, summary, kind"
-)
+_FIELDS = tuple(field.name for field in fields(RunRow))
+COLUMNS = ", ".join(_FIELDS)
 WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 ENDED = tuple(sorted(TERMINAL_STATES))
 OVER = (*ENDED, "interrupted")
@@ -55,7 +53,7 @@ def count(db: SqlConnection, condition: str, *values: object) -> int:
 
 
 def row_of(values: Sequence[object]) -> RunRow:
-    return RunRow(*values)  # pyright: ignore[reportArgumentType] - the schema holds the types
+    return RunRow(**dict(zip(_FIELDS, values, strict=True)))  # pyright: ignore[reportArgumentType] - as in the schema
 
 
 def among(column: str, values: Collection[str]) -> str:

@@ -139,7 +139,9 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
             refuse_network(directory.path)
             held = cleanup.enter_context(ExitStack())
             held.enter_context(engine.liveness.hold_foreground(directory))
-            run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
+            run = NewRun(
+                run_id, request.question, request.source, fingerprint, "", session_id=session_id, turns_over=over
+            )
             if outer is not None:
                 run = replace(run, parent=outer.row.run_id, admitted=False)
             if _enter_run(engine.store.queue, run, directory, begins_session=request.given.begins_session):
