@@ -51,6 +51,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import NewRun, new_run_id
 from massgen_mcp.runs.store.postgres.database import SESSION, STORE_LOCK
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
+from massgen_mcp.runs.store.postgres.event_log import PostgresLog
 from massgen_mcp.runs.store.postgres.news import CHANNEL, NewsListener, Subscription
 from tests.needs import found
 from tests.postgres import PostgresServer
@@ -348,7 +349,7 @@ async def _append(runs: list[tuple[str, int]], engine: ClusterEngine) -> None:
     """So many events of each run, as workers write what models stream."""
 
     async def append(run_id: str, epoch: int) -> None:
-        log = engine.log_of(run_id).taken(epoch).append()
+        log = PostgresLog(engine.database, engine.appender, run_id).taken(epoch).append()
         for _ in range(APPENDED):
             log.record(TextDelta(agent="agent_a", call_id="agent_a.1.1.1", text="forty-two " * 10))
             await log.settle()

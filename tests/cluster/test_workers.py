@@ -25,7 +25,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import EventWriter
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.store.postgres.event_log import TakenOver
+from massgen_mcp.runs.store.postgres.event_log import PostgresLog, TakenOver
 from massgen_mcp.runs.view.run_view import RunView
 from tests.cluster.stage import TAKES_RUNS, Cluster, cluster
 from tests.commands import run_command
@@ -166,7 +166,8 @@ async def test_a_run_ends_with_its_last_event_and_not_with_earlier_ones_that_are
         files.set()
         assert written.wait(60)
 
-    writer = engine.log_of(view.row.run_id).taken(taken[1], before).append()
+    log = PostgresLog(engine.database, engine.appender, view.row.run_id)
+    writer = log.taken(taken[1], before).append()
     writer.listen(state.apply)
     writer.ends_with(state)
     writer.record(FinishRequested())

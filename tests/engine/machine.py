@@ -19,6 +19,7 @@ from massgen_mcp.runs.engine.event_log import sealed
 from massgen_mcp.runs.engine.journal import JOURNAL
 from massgen_mcp.runs.store.opening import DATABASE, LocalEngine, local_engine
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, cluster_engine
+from massgen_mcp.runs.store.postgres.event_log import PostgresLog
 from tests.faults import ROOT, no_larger_files_than
 from tests.postgres import shared_server
 from tests.teams import silent_team
@@ -158,8 +159,9 @@ class PostgresMachine:
         shared_server().drop(self.url)
 
     def own_files(self, run_id: str) -> RunFiles:
-        path = self.path / "project" / run_id
-        return RunFiles.create(path, FrozenRequest("q", silent_team(1)), event_log=self.open().log_of(run_id))
+        path, engine = self.path / "project" / run_id, self.open()
+        log = PostgresLog(engine.database, engine.appender, run_id)
+        return RunFiles.create(path, FrozenRequest("q", silent_team(1)), event_log=log)
 
     def _change(self, statement: str, *values: object) -> None:
         with psycopg.connect(self.url, autocommit=True) as db:

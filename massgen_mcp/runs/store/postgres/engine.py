@@ -224,9 +224,6 @@ class ClusterEngine(Engine):
     appender: Appender = field(kw_only=True)
     listener: NewsListener = field(kw_only=True)
 
-    def log_of(self, run_id: str) -> PostgresLog:
-        return PostgresLog(self.database, self.appender, run_id)
-
     def upgrade(self) -> list[str]:
         """See `schema.upgrade`. Raises `MassgenError`."""
         with translated():
