@@ -8,7 +8,6 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, id_of, reason_of, shortened
-from massgen_mcp.views.checks import written_tests
 
 SOURCE_CHARACTERS = 80
 COMMAND_CHARACTERS = 100
@@ -286,15 +285,15 @@ def tests_of(view: RunView, detail: Detail) -> list[TestLine]:
     whole = detail.excerpt is None
     return [
         TestLine(
-            title=shortened(one["title"], COMMAND_CHARACTERS),
-            by=id_of(run, one["by"]),
-            passed=one["passed"],
-            failed=one["failed"],
-            void=one.get("void"),
-            script=one["script"] if whole else None,
-            expected=one["expected"] if whole else None,
+            title=shortened(one.test.title, COMMAND_CHARACTERS),
+            by=id_of(run, one.author),
+            passed=list(one.passed),
+            failed=list(one.failed),
+            void=one.why_void or None,
+            script=one.test.script if whole else None,
+            expected=one.test.expected if whole else None,
         )
-        for one in written_tests(run)
+        for one in run.judged_tests
     ]
 
 
