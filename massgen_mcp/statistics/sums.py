@@ -178,11 +178,12 @@ class Alone(StatisticsPart):
 
 
 class Way(StatisticsPart):
-    """Runs whose answer is marked: those of one procedure, or of one team. `usd_per_right`: what all of them cost, for
+    """Runs whose answer is marked: those of one strategy or of one team. `usd_per_right`: what all of them cost, for
     each that is marked as right; None where some of that is unknown, or none is right.
     """
 
     kind: Literal["procedure", "team"]
+    """`procedure`: the strategy; programs that read statistics know it by this word."""
     name: str
     right: Share
     usd_per_right: float | None
@@ -203,7 +204,7 @@ class Marked(StatisticsPart):
     alone: tuple[Alone, ...] = ()
     """What one agent would have said without its team, as far as its only answer tells."""
     ways: tuple[Way, ...] = ()
-    """Of several agents, by procedure and by team; a single agent is a team, too."""
+    """Of several agents, by strategy and by team; a single agent is a team, too."""
 
 
 class Statistics(StatisticsPart):

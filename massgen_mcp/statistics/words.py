@@ -81,6 +81,10 @@ def _agreement(statistics: Statistics) -> Iterator[str]:
     yield from table("VOTED ALIKE", ("TIMES",), rows)
 
 
+_KINDS = {"procedure": "strategy", "team": "team"}
+"""Kinds of `Way`, in words."""
+
+
 def _marked(statistics: Statistics) -> Iterator[str]:
     marked = statistics.marked
     if marked.dissent.of:
@@ -96,7 +100,7 @@ def _marked(statistics: Statistics) -> Iterator[str]:
             f"{money_text(one.money)}; teams with it were right in {share_text(one.team_right)}, for "
             f"{money_text(one.team_money)}{_cheaper(one)}"
         )
-    for kind in ("procedure", "team"):
+    for kind in _KINDS:
         yield from _cheapest([way for way in marked.ways if way.kind == kind])
     if marked.dissent_right.of:
         yield f"the dissent was right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
@@ -129,7 +133,7 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
     few = f"too few marked runs to compare them: each needs at least {FEWEST}"
     claim = "they answered different questions: to ask both the same ones, run `massgen eval --from runs`"
     enough = min(best.right.of, usual.right.of) >= FEWEST
-    yield f"cheapest {best.kind} per right answer: {cheap}; used most: {most}; {(claim if enough else few)}"
+    yield f"cheapest {_KINDS[best.kind]} per right answer: {cheap}; used most: {most}; {(claim if enough else few)}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which procedure and which team had the cheapest right answers, of runs that a person has marked."""
+"""Which strategy and which team had the cheapest right answers, of runs that a person has marked."""
 
 from collections.abc import Iterator
 
@@ -28,14 +28,14 @@ def told(*groups: Iterator[CountedRun]) -> list[str]:
     ]
 
 
-def test_the_procedure_and_the_team_that_would_have_been_cheaper_are_told_with_what_may_be_claimed() -> None:
-    by_procedure, by_team = told(
+def test_the_strategy_and_the_team_that_would_have_been_cheaper_are_told_with_what_may_be_claimed() -> None:
+    by_strategy, by_team = told(
         runs("big small", "vote", 20, 25, 0.10),
         runs("small small", "checks", 16, 20, 0.02),
         runs("tiny", "vote", 1, 4, 0),
     )
-    assert by_procedure == (
-        "cheapest procedure per right answer: $0.0250 with checks (16 of 20 (58 to 92 %) right); used most: "
+    assert by_strategy == (
+        "cheapest strategy per right answer: $0.0250 with checks (16 of 20 (58 to 92 %) right); used most: "
         "$0.1250 with vote (20 of 25 (61 to 91 %) right); they answered different questions: to ask both the "
         "same ones, run `massgen eval --from runs`"
     )
