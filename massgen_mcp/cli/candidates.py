@@ -8,12 +8,28 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+import argcomplete
 from argcomplete.completers import BaseCompleter, FilesCompleter
 
-from massgen_mcp.cli.commands import NAMES
+from massgen_mcp.cli.commands import NAMES, load_verb
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.config.providers.catalog import PROVIDERS, provider_names
+
+WORD_BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
+"""Where bash ends a word. It names @ there, but replaces the @ of @examples/NAME together with the rest."""
+
+
+def answer_shell(program: str) -> None:
+    """Give the shell that asks its candidates, and end the process."""
+    os.environ[WORD_BREAKS] = os.environ.get(WORD_BREAKS, "").replace("@", "")
+    words = os.environ.get("COMP_LINE", "").split(" ")
+    parser: argparse.ArgumentParser = load_verb("ask").make_parser()
+    if len(words) > 2 and words[1] in NAMES:  # the verb is complete: another word begins
+        parser = argparse.ArgumentParser(prog=program)
+        verbs = parser.add_subparsers()
+        verbs.add_parser(words[1], parents=[load_verb(words[1]).make_parser()], add_help=False)
+    argcomplete.autocomplete(parser, default_completer=Candidates(), always_complete_options=False)
 
 
 class Candidates(BaseCompleter):

@@ -1,9 +1,8 @@
 """The parser of both commands: `--help` is a manual page, a wrong command line is one line that says what was most
-likely meant, and a shell that completes (bash, zsh, fish) is given candidates.
+likely meant.
 """
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -277,10 +276,6 @@ def _filled(text: str, width: int, indent: str) -> str:
 
 
 PROGRAMS = ["massgen", "massgen-mcp"]
-ASKED = "_ARGCOMPLETE"
-"""Set by the shell's part of argcomplete when it wants candidates instead of a run."""
-WORD_BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
-"""Where bash ends a word. It names @ there, but replaces the @ of @examples/NAME together with the rest."""
 
 
 class PrintCompletion(argparse.Action):
@@ -308,22 +303,3 @@ OF_EVERY_PROGRAM = (
         help="print completion code for your shell to evaluate",
     ),
 )
-
-
-def answer_shell(program: str) -> None:
-    """If a shell asks for candidates, give them and end the process; otherwise do nothing."""
-    if ASKED not in os.environ:
-        return
-    import argcomplete
-
-    from massgen_mcp.cli.candidates import Candidates
-    from massgen_mcp.cli.commands import NAMES, load_verb
-
-    os.environ[WORD_BREAKS] = os.environ.get(WORD_BREAKS, "").replace("@", "")
-    words = os.environ.get("COMP_LINE", "").split(" ")
-    parser: argparse.ArgumentParser = load_verb("ask").make_parser()
-    if len(words) > 2 and words[1] in NAMES:  # the verb is complete: another word begins
-        parser = argparse.ArgumentParser(prog=program)
-        verbs = parser.add_subparsers()
-        verbs.add_parser(words[1], parents=[load_verb(words[1]).make_parser()], add_help=False)
-    argcomplete.autocomplete(parser, default_completer=Candidates(), always_complete_options=False)

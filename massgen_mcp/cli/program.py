@@ -23,6 +23,8 @@ ProgramName = Literal["massgen", "massgen-mcp"]
 _BEFORE_VERBS = ("--store", "--log-format")
 """Options of `massgen-mcp` that may stand before a verb."""
 _ID = re.compile(r"run-[a-z2-7]*|(?=[a-z2-7]*[2-7])[a-z2-7]{4,26}|latest|last")
+ASKED = "_ARGCOMPLETE"
+"""Set by the shell's part of argcomplete when it wants candidates instead of a run."""
 PROSE_WORDS = 2
 """Plain words after a verb that read like a sentence."""
 
@@ -32,9 +34,12 @@ def main(program: ProgramName, arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_INTERRUPTED if program == "massgen" else EXIT_STOPPED)  # before anything else is imported
     open_closed_streams()
     words = [*(sys.argv[1:] if arguments is None else arguments)]
-    from massgen_mcp.cli.command_line import UsageError, answer_shell
+    if ASKED in os.environ:
+        from massgen_mcp.cli.candidates import answer_shell
 
-    answer_shell(program)
+        answer_shell(program)
+    from massgen_mcp.cli.command_line import UsageError
+
     try:
         verb, options = read(program, words)
     except UsageError as error:
