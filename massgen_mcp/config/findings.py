@@ -1,7 +1,7 @@
 """Findings of a review: the form of answers where a config says `answer_format: findings`. Pure."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -9,6 +9,9 @@ MAX_LISTED = 5
 """So many of the things that are wrong with a document are told at once."""
 _FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.DOTALL)
 
+Severity = Literal["blocker", "major", "minor"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The worst first."""
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -20,7 +23,7 @@ class Finding(_Document):
     file: NonEmpty
     line: Annotated[int, Field(ge=1)] | None
     """None: it is about the whole file."""
-    severity: Literal["blocker", "major", "minor"]
+    severity: Severity
     title: NonEmpty
     detail: NonEmpty
     """Why it is wrong, and how that shows."""

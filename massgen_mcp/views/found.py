@@ -1,22 +1,25 @@
 """What a team of reviewers found: each alone, and what one of them put together from all. Pure."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from massgen_mcp.config.findings import Finding, Findings
 from massgen_mcp.coordination.written_tests import shown_by_script
 from massgen_mcp.run_state.state import RunState
 
 
-class TeamFinding(NamedTuple):
-    """A finding, and the agents who have it. `script` is to print `printed` on the files as they are, where the finding
-    is true; `shown`: it did, twice.
-    """
+@dataclass(frozen=True, slots=True)
+class TeamFinding:
+    """A finding, and who found it."""
 
     finding: Finding
-    agents: tuple[str, ...]
+    found_by: tuple[str, ...]
+    """Ids of agents."""
     script: str | None = None
+    """What is to show it, on the files as they are."""
     printed: str | None = None
+    """What the script has to print for that."""
     shown: bool = False
+    """Whether the script did, twice."""
 
 
 def found_together(run: RunState) -> list[TeamFinding]:
@@ -26,7 +29,8 @@ def found_together(run: RunState) -> list[TeamFinding]:
         return []
     state, found = run.coordination, list[TeamFinding]()
     for finding, claim in zip(Findings.model_validate_json(answer.content).findings, answer.claims, strict=True):
-        agents = tuple(map(state.author, claim.answers)) or (answer.agent,)
+        authors = tuple(map(state.author, claim.answers)) or (answer.agent,)
+        agents = tuple(run.agents[name].info.id for name in authors)
         if claim.test is None:
             found.append(TeamFinding(finding, agents))
         else:
@@ -36,10 +40,10 @@ def found_together(run: RunState) -> list[TeamFinding]:
 
 
 def found_alone(run: RunState) -> dict[str, tuple[Finding, ...]]:
-    """By agent: what its last own answer says."""
+    """By id of an agent: what its last own answer says."""
     return {
-        name: Findings.model_validate_json(answer.content).findings
-        for name, agent in run.agents.items()
+        agent.info.id: Findings.model_validate_json(answer.content).findings
+        for agent in run.agents.values()
         for answer in agent.answers
         if answer.claims is None
     }

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ValidationError
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_FINDINGS, EXIT_OK
 from massgen_mcp.cli.massgen.reviewing.change import ReviewedChange
 from massgen_mcp.cli.massgen.reviewing.options import FailOn
-from massgen_mcp.config.findings import Finding
+from massgen_mcp.config.findings import SEVERITIES, Finding, Severity
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Spent
+from massgen_mcp.views.found import TeamFinding
 
 ReviewStatus = Literal["proven", "unproven", "disputed", "refuted"]
-SEVERITIES = ("blocker", "major", "minor")
 NEAR = 2
 """Lines between two places that are the same one: reviewers count differently."""
 TITLE = "title:"
@@ -27,18 +27,9 @@ MARKER = "<!-- massgen-review "
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
-    """A finding, who found it, and what others say of it."""
+class Reviewed(TeamFinding):
+    """A finding with the verdicts of other agents."""
 
-    finding: Finding
-    found_by: tuple[str, ...]
-    """Ids of agents."""
-    script: str | None = None
-    """What is to show it, on the files as they are."""
-    printed: str | None = None
-    """What the script has to print for that."""
-    shown: bool = False
-    """Whether the script did, twice."""
     due: bool = False
     """Whether somebody is there who could refute it."""
     tried_by: str | None = None
@@ -114,7 +105,7 @@ class Review:
         return EXIT_EXECUTION if counted or self.unclear else EXIT_OK
 
 
-def _counts(status: ReviewStatus, severity: str, fail_on: FailOn) -> bool:
+def _counts(status: ReviewStatus, severity: Severity, fail_on: FailOn) -> bool:
     if status == "proven":
         return fail_on != "never"
     severe = fail_on in SEVERITIES and SEVERITIES.index(severity) <= SEVERITIES.index(fail_on)
@@ -155,8 +146,10 @@ def _merged(known: Reviewed, other: Finding, agent: str, *, keep_words: bool) ->
     one = known.finding
     if not keep_words:
         worse = min(one.severity, other.severity, key=SEVERITIES.index)
-        further = "" if _lower_words(one.title) == _lower_words(other.title) else f"\n\n{other.title}: {other.detail}"
-        one = one.model_copy(update={"severity": worse, "detail": f"{one.detail}{further}"})
+        detail = one.detail
+        if _lower_words(one.title) != _lower_words(other.title):
+            detail += f"\n\n{other.title}: {other.detail}"
+        one = one.model_copy(update={"severity": worse, "detail": detail})
     return replace(known, finding=one, found_by=(*known.found_by, agent))
 
 

@@ -284,7 +284,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
         runs += [await _ask_reviewers(asked, part, each) for part in parts]
     whole = runs[1:] or runs  # of the first one, only the findings count where parts follow
     together = [
-        Reviewed(one.finding, tuple(agents[name].id for name in one.agents), one.script, one.printed, one.shown)
+        Reviewed(one.finding, one.found_by, one.script, one.printed, one.shown)
         for run in runs
         for one in found_together(run)
     ]
@@ -292,7 +292,7 @@ async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
     alone: dict[str, list[Finding]] = {}
     for run in runs:
         for name, those in found_alone(run).items():
-            alone.setdefault(agents[name].id, []).extend(those)
+            alone.setdefault(name, []).extend(those)
     findings = merged(together, alone)
     unclear = tuple(dict.fromkeys(reason for run in whole for reason in _unclear(run)))
     lost = {name: reason for run in whole for name, reason, _ in run.degraded}
