@@ -5,7 +5,9 @@ that begins with a dot is a setting of some tool unless it is known to be harmle
 no way around. What a person starts on purpose, as a `Makefile` or a `conftest.py`, is none of these files. Pure.
 """
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import fnmatchcase, translate
+from functools import cache
 
 from massgen_mcp.secret_files import fold_name
 
@@ -155,6 +157,9 @@ TEST_DATA = (
 """Patterns of directories in which unknown names with a dot are data of tests. Known ones run there, too."""
 
 _PATTERNS = tuple((pattern.split("/"), tool) for tool, patterns in SELF_RUNNING.items() for pattern in patterns)
+_WILDCARDS = frozenset("*?[")
+_FIRST_NAMES = frozenset(pattern[0] for pattern, _ in _PATTERNS)
+"""A path without any of these fits no pattern, and most paths are told by this alone."""
 
 
 def find_tool(path: str, *, link: bool = False) -> str | None:
@@ -162,17 +167,33 @@ def find_tool(path: str, *, link: bool = False) -> str | None:
     directory that it lies in, as patches have it. `link`: it is a link, so whatever would lie below it counts as well.
     """
     names = [fold_name(part) for part in path.split("/")]
+    known = _find_known(names, link=link) if any(map(_begins_pattern, names)) else None
+    return known or _find_dotted(names[1:], link=link)
+
+
+def _begins_pattern(name: str) -> bool:
+    return name in _FIRST_NAMES or _compile_first_names().match(name) is not None
+
+
+@cache
+def _compile_first_names() -> re.Pattern[str]:
+    return re.compile("|".join(translate(name) for name in sorted(_FIRST_NAMES) if _WILDCARDS & {*name}))
+
+
+def _find_known(names: list[str], *, link: bool) -> str | None:
     for pattern, tool in _PATTERNS:
         for at in range(len(names)):
             found = names[at : at + len(pattern)]
             whole = len(found) == len(pattern) or link
             if whole and all(map(fnmatchcase, found, pattern)):
                 return tool
-    return _find_dotted(names[1:], link=link)
+    return None
 
 
 def _find_dotted(names: list[str], *, link: bool) -> str | None:
     """Return the same for a name that begins with a dot, and that nothing else is known of."""
+    if not any(name.startswith(".") for name in names):
+        return None
     for place, name in enumerate(names):
         if _is_like(name, TEST_DATA):
             return None
