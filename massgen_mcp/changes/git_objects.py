@@ -150,7 +150,9 @@ def _put(entries: _Entries, path: bytes, file: TreeFile) -> None:
 def _sort_key(item: tuple[bytes, "TreeFile | _Entries"]) -> bytes:
     """Git sorts a directory as if its name ended in a slash."""
     name, entry = item
-    return name if isinstance(entry, TreeFile) else name + b"/"
+    if isinstance(entry, TreeFile):
+        return name
+    return name + b"/"
 
 
 def _encode_entry(mode: str, name: bytes, one: str) -> bytes:

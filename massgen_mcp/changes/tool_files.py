@@ -167,8 +167,9 @@ def find_tool(path: str, *, link: bool = False) -> str | None:
     directory that it lies in, as patches have it. `link`: it is a link, so whatever would lie below it counts as well.
     """
     names = [fold_name(part) for part in path.split("/")]
-    known = _find_known(names, link=link) if any(map(_begins_pattern, names)) else None
-    return known or _find_dotted(names[1:], link=link)
+    if any(map(_begins_pattern, names)) and (tool := _find_known(names, link=link)):
+        return tool
+    return _find_dotted(names[1:], link=link)
 
 
 def _begins_pattern(name: str) -> bool:
