@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from massgen_mcp import __version__
+from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.nearest import did_you_mean, nearest
 
 _PLAINER = (
@@ -128,13 +129,14 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    exit_code: int
-    """Of a wrong command line."""
+    """`exit_code`: of a wrong command line."""
+
     quoted: ClassVar[str | None] = None
     """The argument that is a text of several words."""
 
-    def __init__(self, groups: ArgumentGroups, **how: Any) -> None:  # noqa: ANN401 - as argparse
+    def __init__(self, groups: ArgumentGroups, *, exit_code: int = EXIT_USAGE, **how: Any) -> None:  # noqa: ANN401 - as argparse
         super().__init__(formatter_class=Manual, allow_abbrev=False, **how)
+        self.exit_code = exit_code
         for title, arguments in groups.items():
             group = self.add_argument_group(title) if title else self
             for names, settings in arguments:

@@ -1,9 +1,10 @@
 """The exit codes of our commands. A contract: programs decide by them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # the codes alone must cost nothing to import
-    from massgen_mcp.errors import ErrorCode
+    from massgen_mcp.errors import MassgenError
     from massgen_mcp.run_state.state import RunState
     from massgen_mcp.runs.view.run_view import RunView
 
@@ -53,8 +54,8 @@ def exit_of_run(view: "RunView") -> int:
     return EXIT_INPUT_NEEDED if view.stands_still else EXIT_NOT_ENDED
 
 
-def exit_of_error(code: "ErrorCode") -> int:
-    match code:
+def exit_of_error(error: "MassgenError") -> int:
+    match error.code:
         case "unknown_run" | "expired":
             return EXIT_UNKNOWN
         case "not_finished":
@@ -63,3 +64,33 @@ def exit_of_error(code: "ErrorCode") -> int:
             return EXIT_BROKEN
         case _:
             return EXIT_FAILED
+
+
+# -- of each kind of verb ---------------------------------------------------------------------------------------------
+
+
+class ExitCodes(NamedTuple):
+    """What a verb exits with, beside its own outcomes."""
+
+    usage: int
+    """The command line is wrong."""
+    interrupted: int
+    """Ctrl-C."""
+    of_error: Callable[["MassgenError"], int]
+
+
+def exit_of_question_error(error: "MassgenError") -> int:
+    from massgen_mcp.errors import FAULTS_OF_THE_MACHINE
+
+    return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
+
+
+def exit_of_review_error(_: "MassgenError") -> int:
+    """Any error leaves the review unclear."""
+    return EXIT_EXECUTION
+
+
+CODES_OF_QUESTION = ExitCodes(EXIT_CONFIG, EXIT_INTERRUPTED, exit_of_question_error)
+CODES_OF_REVIEW = ExitCodes(EXIT_EXECUTION, EXIT_INTERRUPTED, exit_of_review_error)
+CODES_OF_VERBS = ExitCodes(EXIT_USAGE, EXIT_STOPPED, exit_of_error)
+"""A wrong command line has a code of its own, because 2 is what `wait` says of a run that continues."""

@@ -28,7 +28,7 @@ massgen help ask: options of a question    massgen help VERB: options of a verb
 massgen help all: everything                  massgen --completion bash|zsh|fish
 """
 
-OF_KIND = {
+OF_VERB = {
     "ask": "Ask a team of LLM agents. They answer, read each other's answers and vote.",
     "start": "Ask in the background and print the run's id. `massgen watch ID` follows it.",
     "batch": "Ask every question in a file. Instead of QUESTION, name a FILE with one JSON object per line.",

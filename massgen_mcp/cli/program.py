@@ -45,7 +45,7 @@ def main(program: ProgramName, arguments: Sequence[str] | None = None) -> None:
     except UsageError as error:
         sys.stderr.write(f"ERROR invalid_arguments: {error}\n")
         sys.exit(error.exit_code)
-    leave_on_interrupt(verb.interrupted)
+    leave_on_interrupt(verb.codes.interrupted)
     if verb.is_private:
         os.umask(0o077)
     gc.disable()  # until all is loaded
@@ -55,7 +55,8 @@ def main(program: ProgramName, arguments: Sequence[str] | None = None) -> None:
     if store := getattr(options, "store", None):
         os.environ[STORE_VARIABLE] = store
     debug = bool(getattr(options, "debug", False))
-    sys.exit(guarded(lambda: verb.run(options), code_of=verb.exit_code, interrupted=verb.interrupted, debug=debug))
+    codes = verb.codes
+    sys.exit(guarded(lambda: verb.run(options), code_of=codes.of_error, interrupted=codes.interrupted, debug=debug))
 
 
 def read(program: ProgramName, words: Sequence[str]) -> tuple["Verb", Any]:

@@ -4,13 +4,10 @@ are quick; a verb imports what it needs when it runs.
 
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from massgen_mcp.cli.command_line import CommandArgument, Parser
-from massgen_mcp.cli.exits import EXIT_STOPPED, EXIT_USAGE, exit_of_error
-
-if TYPE_CHECKING:
-    from massgen_mcp.errors import MassgenError
+from massgen_mcp.cli.exits import CODES_OF_VERBS, ExitCodes
 
 T = TypeVar("T")
 NEWEST = ("latest", "last")
@@ -18,9 +15,8 @@ NEWEST = ("latest", "last")
 
 
 class Verb:
-    """A verb of the command line; `massgen_mcp.cli.commands` has them."""
+    """A verb of the command line; `massgen_mcp.cli.commands` has them, and their names."""
 
-    name: ClassVar[str]
     help: ClassVar[str]
     arguments: ClassVar[Sequence[CommandArgument]] = ()
     package: ClassVar[str] = "massgen_mcp.cli.massgen_mcp.verbs"
@@ -28,15 +24,17 @@ class Verb:
     """MODULE:FUNCTION, in `package`, of an `async def` that takes the options and returns the exit code. Imported only
     to run it.
     """
-    interrupted: int = EXIT_STOPPED
-    """The exit code of Ctrl-C."""
+    codes: ExitCodes = CODES_OF_VERBS
     changes_run: ClassVar[bool] = False
     """It changes the run that is named, and asks about one that is not, where someone can be asked."""
     is_private: bool = True
     """Files that it writes are for this user alone, whatever the umask."""
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     def make_parser(self) -> Parser:
-        return VerbParser({"": self.arguments}, prog=f"massgen {self.name}", description=self.help)
+        return Parser({"": self.arguments}, prog=f"massgen {self.name}", description=self.help)
 
     def parse(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - each verb has options of its own
         """Return the options. Raises `UsageError`, and exits for --help."""
@@ -67,15 +65,6 @@ class Verb:
         """Do it, and return the exit code. Raises `MassgenError`."""
         module, _, function = self.work.partition(":")
         return run_async(getattr(import_module(f"{self.package}.{module}"), function), options)
-
-    def exit_code(self, error: "MassgenError") -> int:
-        return exit_of_error(error.code)
-
-
-class VerbParser(Parser):
-    """A wrong command line has an exit code of its own, because 2 is what `wait` says of a run that continues."""
-
-    exit_code = EXIT_USAGE
 
 
 def run_async(work: Callable[[T], Awaitable[int]], options: T) -> int:

@@ -6,7 +6,7 @@ import sys
 
 import anyio
 
-from massgen_mcp.cli.commands.operate import ServeVerb
+from massgen_mcp.cli.commands import load_verb
 from massgen_mcp.cli.massgen_mcp.verbs import serve
 from massgen_mcp.server.app import MassgenServer
 from tests.conformance.fixtures import add_fixtures
@@ -19,7 +19,7 @@ def add(server: MassgenServer) -> None:
 
 
 async def main() -> None:
-    options = ServeVerb().parse(sys.argv[1:])
+    options = load_verb("serve").parse(sys.argv[1:])
     await serve.run(options, add)
 
 

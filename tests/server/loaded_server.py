@@ -2,9 +2,9 @@
 
 import anyio
 
-from massgen_mcp.cli.commands.operate import ServeVerb
+from massgen_mcp.cli.commands import load_verb
 from massgen_mcp.cli.massgen_mcp.verbs import serve
 
 if __name__ == "__main__":
-    options = ServeVerb().parse([])
+    options = load_verb("serve").parse([])
     anyio.run(serve.run, options)

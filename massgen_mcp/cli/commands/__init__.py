@@ -24,4 +24,4 @@ NAMES = tuple(name for names in GROUPS.values() for name in names)
 def load_verb(name: str) -> "Verb":
     group = next(group for group, names in GROUPS.items() if name in names)
     module = import_module(f"{__name__}.{group.replace(' ', '_')}")
-    return getattr(module, f"{name.title().replace('-', '')}Verb")()
+    return getattr(module, f"{name.title().replace('-', '')}Verb")(name)

@@ -3,19 +3,14 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.arguments import OF_RUN, TRUST, VERDICTS, YES, amount, output
 from massgen_mcp.cli.command_line import argument
-from massgen_mcp.cli.exits import EXIT_INTERRUPTED
+from massgen_mcp.cli.exits import CODES_OF_QUESTION
 from massgen_mcp.cli.verb import Verb, run_async
-
-if TYPE_CHECKING:
-    from massgen_mcp.errors import MassgenError
 
 
 class ApplyVerb(Verb):
-    name = "apply"
     help = "apply a run's changes to your files, all or nothing"
     work = "apply:run"
     changes_run = True
@@ -53,7 +48,6 @@ class ApplyVerb(Verb):
 
 
 class AnswerVerb(Verb):
-    name = "answer"
     help = "answer a run's question"
     work = "controls:control_run"
     changes_run = True
@@ -61,7 +55,6 @@ class AnswerVerb(Verb):
 
 
 class RaiseBudgetVerb(Verb):
-    name = "raise-budget"
     help = "raise a run's budget, including while the run is waiting for more"
     work = "controls:control_run"
     changes_run = True
@@ -69,7 +62,6 @@ class RaiseBudgetVerb(Verb):
 
 
 class MarkVerb(Verb):
-    name = "mark"
     help = "record whether a run's answer was right or wrong, for the statistics"
     work = "controls:mark_run"
     changes_run = True
@@ -91,7 +83,6 @@ class MarkVerb(Verb):
 
 
 class CancelVerb(Verb):
-    name = "cancel"
     help = "stop a run, keeping its best answer"
     work = "controls:control_run"
     changes_run = True
@@ -99,7 +90,6 @@ class CancelVerb(Verb):
 
 
 class ResumeVerb(Verb):
-    name = "resume"
     work = "controls:control_run"
     help = "continue an interrupted run with the keys in this environment"
     arguments = (
@@ -113,15 +103,13 @@ class ResumeVerb(Verb):
         argument("--debug", "-v", action="store_true", help="with --here: show every log line"),
         argument("--no-display", action="store_true", help=argparse.SUPPRESS),
     )
-    _here = False
 
     def needs_run(self, options: argparse.Namespace) -> bool:
         return not options.here
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
-        self._here = options.here
         if options.here:
-            self.interrupted, self.is_private = EXIT_INTERRUPTED, False
+            self.codes, self.is_private = CODES_OF_QUESTION, False
         if options.here and (options.trust is not None or options.json):
             return "--here keeps the run's original settings; leave out --trust and --json"
         if not options.here and (options.automation or options.apply or options.output_file or options.debug):
@@ -137,10 +125,3 @@ class ResumeVerb(Verb):
         known = {one.name for one in fields(Options)}
         given = {name: value for name, value in vars(options).items() if name in known}
         return run_async(continue_run, Options(**given, resume=options.run_id or ""))
-
-    def exit_code(self, error: "MassgenError") -> int:
-        if not self._here:
-            return super().exit_code(error)
-        from massgen_mcp.cli.commands.ask import exit_code_of_question
-
-        return exit_code_of_question(error)

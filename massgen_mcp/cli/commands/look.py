@@ -11,7 +11,6 @@ from massgen_mcp.run_state.status import RunStatus
 
 
 class RunsVerb(Verb):
-    name = "runs"
     help = "list runs, newest first"
     work = "status:list_runs"
     arguments = (
@@ -27,14 +26,12 @@ class RunsVerb(Verb):
 
 
 class StatusVerb(Verb):
-    name = "status"
     help = "show what a run is doing now"
     work = "watch:follow_run"
     arguments = OF_RUN
 
 
 class WatchVerb(Verb):
-    name = "watch"
     help = "follow a run live; the run continues when you leave"
     work = "watch:follow_run"
     arguments = (
@@ -49,14 +46,12 @@ class WatchVerb(Verb):
 
 
 class WaitVerb(Verb):
-    name = "wait"
     help = "wait until a run ends or needs an answer"
     work = "watch:follow_run"
     arguments = (*OF_RUN, TIMEOUT)
 
 
 class ResultVerb(Verb):
-    name = "result"
     help = "show a run's answer, winner and votes, or write its HTML page"
     work = "result:show_result"
     arguments = (
@@ -83,7 +78,6 @@ class ResultVerb(Verb):
 
 
 class StatsVerb(Verb):
-    name = "stats"
     help = "show statistics of all finished runs: outcomes, costs, wins and how often models agree"
     work = "pages:show_statistics"
     arguments = (

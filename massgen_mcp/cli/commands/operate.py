@@ -6,7 +6,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_RUN, STORE, TRUST, YES, amount, output
 from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number, whole_number
-from massgen_mcp.cli.verb import Verb, VerbParser
+from massgen_mcp.cli.verb import Verb
 
 OVER_HTTP = "with --transport http: one server for many clients"
 OF_SERVER: ArgumentGroups = {
@@ -52,12 +52,11 @@ OF_SERVER: ArgumentGroups = {
 
 
 class ServeVerb(Verb):
-    name = "serve"
     help = "run the MCP server over standard input and output, or over HTTP"
     work = "serve:run"
 
     def make_parser(self) -> Parser:
-        return VerbParser(OF_SERVER, prog=f"massgen {self.name}", description=self.help)
+        return Parser(OF_SERVER, prog=f"massgen {self.name}", description=self.help)
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         for (option, *_), _ in OF_SERVER[OVER_HTTP] if options.transport == "stdio" else ():
@@ -86,12 +85,11 @@ class ServeVerb(Verb):
             if options.front is not None:
                 if not options.front.exit_code:
                     print_error(f"ERROR {error.code}: {error}")
-                options.front.refuse(error.code, str(error), self.exit_code(error))
+                options.front.refuse(error.code, str(error), self.codes.of_error(error))
             raise
 
 
 class WebVerb(Verb):
-    name = "web"
     help = "show runs in your browser, where you can also start, steer and apply them"
     work = "web:run"
     arguments = (
@@ -110,13 +108,11 @@ class WebVerb(Verb):
 
 
 class AcpVerb(Verb):
-    name = "acp"
     help = "run as an agent inside an editor (Agent Client Protocol)"
     work = "acp:run"
 
 
 class ExportVerb(Verb):
-    name = "export"
     help = "export a run to one file, for import into another store"
     work = "moving:export_run"
     changes_run = True
@@ -124,7 +120,6 @@ class ExportVerb(Verb):
 
 
 class ImportVerb(Verb):
-    name = "import"
     help = "import a run from such a file; one that had not ended continues here"
     work = "moving:import_run"
     arguments = (
@@ -143,7 +138,6 @@ class ImportVerb(Verb):
 
 
 class PruneVerb(Verb):
-    name = "prune"
     help = "delete old workspaces and results, or runs that you name"
     work = "prune:run"
     arguments = (
@@ -166,7 +160,6 @@ class PruneVerb(Verb):
 
 
 class PricesVerb(Verb):
-    name = "prices"
     help = "show the current price list, or load a newer one"
     work = "prices:run"
     arguments = (
@@ -177,7 +170,6 @@ class PricesVerb(Verb):
 
 
 class AuditVerb(Verb):
-    name = "audit"
     help = "show which user of a server started, steered or applied each run, newest first"
     work = "audit:run"
     arguments = (

@@ -13,7 +13,6 @@ from massgen_mcp.cli.verb import Verb
 
 
 class WorkerVerb(Verb):
-    name = "worker"
     help = "execute runs of a shared store (--store) with the keys in this environment"
     work = "several_machines:work_on_runs"
     arguments = (
@@ -33,28 +32,24 @@ class WorkerVerb(Verb):
 
 
 class StoreVerb(Verb):
-    name = "store"
     help = "upgrade: convert a shared store for this version of massgen"
     work = "several_machines:upgrade_store"
     arguments = (argument("action", metavar="ACTION", choices=["upgrade"], help="upgrade"), STORE)
 
 
 class CheckAdapterVerb(Verb):
-    name = "check-adapter"
     help = "test an installed agent adapter"
     work = "doctor:check_one_adapter"
     arguments = (JSON, argument("name", metavar="NAME", help="name of the adapter, as in `type`"))
 
 
 class HookVerb(Verb):
-    name = "hook"
     help = "used by the hooks for Claude Code and Codex"
     work = "hook:run"
     arguments = (argument("directory", metavar="DIRECTORY", help="the plugin's data directory"),)
 
 
 class HelpVerb(Verb):
-    name = "help"
     help = "show help for everything (all) or for a verb"
     arguments = (argument("topic", metavar="all|VERB", nargs="?", choices=("all", *NAMES), help="what to show"),)
 

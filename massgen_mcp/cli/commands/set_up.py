@@ -8,7 +8,6 @@ from massgen_mcp.cli.verb import Verb
 
 
 class DoctorVerb(Verb):
-    name = "doctor"
     help = "check your setup (keys, model servers, runs, clients) and suggest fixes"
     work = "doctor:check_setup"
     arguments = (
@@ -23,7 +22,6 @@ class DoctorVerb(Verb):
 
 
 class ValidateVerb(Verb):
-    name = "validate"
     help = "check a config and show its team, keys and permissions; --trust accepts the permissions"
     work = "trust:validate_config"
     arguments = (
@@ -53,7 +51,6 @@ class ValidateVerb(Verb):
 
 
 class ConfigsVerb(Verb):
-    name = "configs"
     help = "list ready-made teams, or show one"
     work = "configs:run"
     arguments = (
@@ -64,7 +61,6 @@ class ConfigsVerb(Verb):
 
 
 class InstallVerb(Verb):
-    name = "install"
     help = "add massgen to an MCP client, such as claude-code, codex or cursor"
     work = "install:install"
     arguments = (
@@ -87,13 +83,11 @@ class InstallVerb(Verb):
 
 
 class UninstallVerb(Verb):
-    name = "uninstall"
     help = "remove massgen from an MCP client"
     work = "install:uninstall"
     arguments = OF_CLIENT
 
 
 class DemoVerb(Verb):
-    name = "demo"
     help = "watch a whole run with scripted agents; needs no key"
     work = "demo:run"

@@ -48,10 +48,6 @@ class EvalOptions:
     debug: bool
 
 
-class _Parser(Parser):
-    exit_code = EXIT_CONFIG
-
-
 def parse(arguments: Sequence[str]) -> EvalOptions:
     """Exits for --help and whatever is wrong."""
     parser = make_parser()
@@ -145,8 +141,9 @@ ARGUMENTS: ArgumentGroups = {
 
 
 def make_parser() -> Parser:
-    return _Parser(
+    return Parser(
         ARGUMENTS,
+        exit_code=EXIT_CONFIG,
         prog="massgen eval",
         description="Measure teams on tasks with known answers: against a single model, and against repeated answers "
         "from that model at the same cost.",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from massgen_mcp.cli.arguments import STORE
 from massgen_mcp.cli.command_line import (
@@ -32,9 +32,6 @@ from massgen_mcp.nearest import nearest
 
 CONCURRENCY = 4
 _NAMES_CONFIG = re.compile(r"@examples/\S+|\S+\.(ya?ml|json)")
-
-AskKind = Literal["ask", "start", "batch", "init"]
-"""The verbs that take a question, or a file of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +83,8 @@ class Options:
 
 
 class _Parser(Parser):
-    """A wrong command line is a configuration error, and exits as one."""
+    """Of a question."""
 
-    exit_code = EXIT_CONFIG
     quoted = "question"
     on_purpose = False
     """`--` stands before the question: it is one, whatever it looks like."""
@@ -158,13 +154,16 @@ def names_config(text: str) -> bool:
     return _NAMES_CONFIG.fullmatch(text) is not None
 
 
-def parse(arguments: Sequence[str], kind: AskKind = "ask") -> Options:
-    """Return the options. Raises `UsageError`; exits for --help and --version."""
-    parser = make_parser(kind)
-    parser.on_purpose = "--" in arguments or kind != "ask"
+def parse(arguments: Sequence[str], verb: str = "ask") -> Options:
+    """Return the options of a verb that takes a question, or a file of them.
+
+    Raises `UsageError`; exits for --help and --version.
+    """
+    parser = make_parser(verb)
+    parser.on_purpose = "--" in arguments or verb != "ask"
     given = parser.parse(_with_whole_trust(arguments))
-    given.background = kind == "start"
-    given.init = kind == "init"
+    given.background = verb == "start"
+    given.init = verb == "init"
     _check_together(parser, given, named_team=bool(given.models or given.backend))
     given.models, given.checks, given.context = tuple(given.models), tuple(given.checks), tuple(given.context)
     given.concurrency = given.concurrency or CONCURRENCY
@@ -394,15 +393,16 @@ def hide(one: CommandArgument) -> CommandArgument:
     return names, {**settings, "help": argparse.SUPPRESS}
 
 
-def make_parser(kind: AskKind = "ask") -> "_Parser":
-    """Every kind takes all of them, so that a mistake is told in words; the help has those that it uses."""
-    from massgen_mcp.cli.manual import OF_ASK, OF_KIND
+def make_parser(verb: str = "ask") -> "_Parser":
+    """Every verb takes all of them, so that a mistake is told in words; the help has those that it uses."""
+    from massgen_mcp.cli.manual import OF_ASK, OF_VERB
 
-    prog = "massgen" if kind == "ask" else f"massgen {kind}"
+    prog = "massgen" if verb == "ask" else f"massgen {verb}"
     groups: dict[str, Sequence[CommandArgument]] = {}
     for title, arguments in ARGUMENTS.items():
         is_shown = not title.startswith("massgen ") or title == prog
         groups[title] = arguments if is_shown else [hide(one) for one in arguments]
-    parser = _Parser(groups, prog=prog, description=OF_KIND[kind], epilog=OF_ASK if kind == "ask" else None)
-    parser.set_defaults(batch=kind == "batch")
+    epilog = OF_ASK if verb == "ask" else None
+    parser = _Parser(groups, exit_code=EXIT_CONFIG, prog=prog, description=OF_VERB[verb], epilog=epilog)
+    parser.set_defaults(batch=verb == "batch")
     return parser

@@ -17,7 +17,7 @@ def answer_early() -> Front:
         find_home(os.environ)
     except MassgenError as error:
         print_error(f"ERROR {error.code}: {error}")
-        code = exit_of_error(error.code)
+        code = exit_of_error(error)
     front = Front(first_answers(), exit_code=code)
     try:
         front.answer_until(_load)

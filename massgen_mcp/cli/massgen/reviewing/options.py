@@ -53,10 +53,6 @@ class ReviewOptions:
 
 
 class _Parser(Parser):
-    """A wrong command line has found nothing, so it is unclear."""
-
-    exit_code = EXIT_EXECUTION
-
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
         """Also a file or a branch without its option."""
         if rest and not rest[0].startswith("-"):
@@ -163,6 +159,7 @@ ARGUMENTS: ArgumentGroups = {
 def make_parser() -> Parser:
     return _Parser(
         ARGUMENTS,
+        exit_code=EXIT_EXECUTION,
         prog="massgen review",
         description="Let several models review a change, and other models refute or prove their findings.",
         epilog=MANUAL,
