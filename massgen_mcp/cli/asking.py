@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_line, print_lines
 
 
 def on_terminal() -> bool:
@@ -50,8 +50,7 @@ def confirm(question: str, *, default: bool) -> bool:
 
 def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
     """The place of one of `choices`, picked by its number or by a part of its text that only it has."""
-    for number, choice in enumerate(choices, start=1):
-        print_line(f"  {number:>2}. {choice}")
+    print_lines(f"  {number:>2}. {choice}" for number, choice in enumerate(choices, start=1))
     while True:
         answer = ask(question, str(default + 1))
         if answer.isdecimal() and 1 <= int(answer) <= len(choices):

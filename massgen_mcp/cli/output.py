@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 from massgen_mcp.errors import storage_error
@@ -15,6 +16,16 @@ from massgen_mcp.views.plain_text import plain
 def print_line(line: str = "") -> bool:
     """One line on standard output. False: nobody reads it any more. Raises `MassgenError` if it cannot be written."""
     return _write_whole(sys.stdout, f"{plain(line)}\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
+
+
+def print_either(lines: Iterable[str], document: str, *, as_json: bool) -> None:
+    """Print what a verb found: lines for people, or with --json one document."""
+    print_lines([document] if as_json else lines)
 
 
 def print_text(text: str) -> None:

@@ -12,7 +12,7 @@ from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.earlier_runs import left_if_closed
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_line, print_lines
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
@@ -173,8 +173,7 @@ async def _show(run: ForegroundRun, ended: RunState, planned: Application, optio
 
         Terminal(os.environ).print(styled)
     else:
-        for one in styled:
-            print_line(text_of(one))
+        print_lines(map(text_of, styled))
 
 
 def _style(diff_line: str) -> Style:

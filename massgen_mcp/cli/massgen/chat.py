@@ -26,7 +26,7 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import PipeReader, Reader, mentioned_paths
 from massgen_mcp.cli.massgen.reporting import way_back
 from massgen_mcp.cli.massgen.team import agreed_to_checks, find_team, given_of, look_before, output_file
-from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.cli.output import print_line, print_lines, print_text
 from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.examples import example_name
@@ -239,8 +239,7 @@ class _Conversation:
         may_apply = consent != "asked" or not self.own_terminal.left
         applied = await apply_at_end(run, ended, self.options, consent) if may_apply else []
         self.exit_code = exit_of_foreground(ended, refused=any(outcome.failed for outcome in applied))
-        for outcome in applied:
-            print_line(outcome.text)
+        print_lines(outcome.text for outcome in applied)
         raise_on_interrupt()
         if fault is not None:
             raise fault
@@ -355,8 +354,7 @@ class _Conversation:
         if self.terminal is not None:
             self.terminal.print(lines)
             return
-        for line in lines:
-            print_line(text_of(line))
+        print_lines(map(text_of, lines))
 
 
 def _member(agent: AgentSettings) -> str:

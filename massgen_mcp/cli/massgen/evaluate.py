@@ -11,7 +11,7 @@ from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_OK
 from massgen_mcp.cli.massgen.evaluate_options import EvalOptions, team_name
 from massgen_mcp.cli.massgen.options import Options, names_config
 from massgen_mcp.cli.massgen.team import given_of, look_before
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_either, print_error
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.adjusted import RequestedLimits, given_path, without_work
 from massgen_mcp.config.loader import config_from_data
@@ -75,10 +75,8 @@ async def evaluate(options: EvalOptions) -> int:
             options.samples,
         )
         await found.run()
-        if options.json:
-            print_line(as_json(as_data(found, options.tasks)))
-        for line in () if options.json else report_lines(found, options.tasks):
-            print_line(line)
+        document = as_json(as_data(found, options.tasks))
+        print_either(report_lines(found, options.tasks), document, as_json=options.json)
         for file, text in zip(files, (page(found, options.tasks), drawing(found.rows())), strict=False):
             file.write(text.encode("utf-8", "replace"))
     return _finish(found, replayed)

@@ -87,8 +87,7 @@ def _tell_of_left_runs(options: "Options") -> None:
     from massgen_mcp.cli.massgen.earlier_runs import left_here
     from massgen_mcp.cli.output import print_error
 
-    for line in anyio.run(left_here, Path.cwd()):
-        print_error(line)
+    print_error("\n".join(anyio.run(left_here, Path.cwd())))
 
 
 def _first_run(options: "Options") -> bool:

@@ -28,7 +28,7 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import STANDARD_INPUT, mentioned_paths, unread_mentions, whole_question
 from massgen_mcp.cli.massgen.reporting import Account, Lines, at_most
 from massgen_mcp.cli.massgen.team import agreed_to_checks, given_of, look_before, output_file
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_either, print_error
 from massgen_mcp.cli.process import leave_on_interrupt
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.config.adjusted import given_path
@@ -105,18 +105,16 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
     expected = await anyio.to_thread.run_sync(estimate, config, request.question, os.environ)
     agents = {agent.id: agent.models for agent in config.agents}
     start, cost = request.describe_start(Path.cwd()), str(expected)
-    if as_json:
-        plan = {"agents": agents, "team": start, "estimate": cost, "limits": at_most(config), "notes": notes}
-        print_line(json.dumps(plan))
-        return EXIT_OK
-    print_line(f"Team: {', '.join(f'{name} ({models})' for name, models in agents.items())}; {start}")
-    for note in notes:
-        print_line(f"Note: {note}")
-    if commands := await sandbox_note(config, os.environ):
-        print_line(commands)
-    print_line(f"Estimate: {cost}")
-    print_line(f"Limits: {at_most(config)}")
-    print_line("Nothing was asked. To start the run, repeat the command without --dry-run.")
+    plan = {"agents": agents, "team": start, "estimate": cost, "limits": at_most(config), "notes": notes}
+    lines = [
+        f"Team: {', '.join(f'{name} ({models})' for name, models in agents.items())}; {start}",
+        *(f"Note: {note}" for note in notes),
+        "" if as_json else await sandbox_note(config, os.environ),
+        f"Estimate: {cost}",
+        f"Limits: {at_most(config)}",
+        "Nothing was asked. To start the run, repeat the command without --dry-run.",
+    ]
+    print_either(filter(None, lines), json.dumps(plan), as_json=as_json)
     return EXIT_OK
 
 
@@ -136,7 +134,7 @@ async def _start_in_background(request: RunRequest, notes: list[str], reporter: 
     run_id = view.row.run_id
     note_left(Path.cwd(), run_id)
     note_background(Path.cwd(), run_id)
-    print_line(json.dumps({"run_id": run_id, "reused": reused}) if as_json else run_id)
+    print_either([run_id], json.dumps({"run_id": run_id, "reused": reused}), as_json=as_json)
     reporter.aside(f"The run continues in the background: massgen watch {run_id}, then massgen result {run_id}")
     return EXIT_OK
 

@@ -8,7 +8,7 @@ from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.massgen.applying import ApplyLine
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_error, print_line, print_lines
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.run import RunFailed, RunTimedOut
@@ -119,14 +119,17 @@ class Lines:
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
         """The lines before the agents work."""
-        print_line(f"LOG_DIR: {run.directory.path}")
-        print_line(f"STATUS: {run.directory.status}")
-        print_line(f"AGENTS: {_public_members(config)}")
-        print_line(f"QUESTION: {preview(question)}")
-        print_line("[Coordination in progress - monitor status.json for real-time updates]")
-        print_line(f"TEAM: {team}")
-        for note in notes:
-            print_line(f"NOTE: {note}")
+        print_lines(
+            [
+                f"LOG_DIR: {run.directory.path}",
+                f"STATUS: {run.directory.status}",
+                f"AGENTS: {_public_members(config)}",
+                f"QUESTION: {preview(question)}",
+                "[Coordination in progress - monitor status.json for real-time updates]",
+                f"TEAM: {team}",
+                *(f"NOTE: {note}" for note in notes),
+            ]
+        )
         self._announced = OPENING_LINES + len(notes)
 
     def aside(self, text: str) -> None:
@@ -138,10 +141,8 @@ class Lines:
         (*closing, last) = self._closing(run, made.directory)
         closing += [*(outcome.text for outcome in applied), last]
         notes = [made.note] if made.note else []
-        for warning in [*notes, *_warnings(run, MAX_LINES - self._announced - len(closing) - len(notes))]:
-            print_line(f"WARNING: {warning}")
-        for line in closing:
-            print_line(line)
+        warnings = [*notes, *_warnings(run, MAX_LINES - self._announced - len(closing) - len(notes))]
+        print_lines([*(f"WARNING: {warning}" for warning in warnings), *closing])
 
     def _closing(self, run: RunState, directory: RunFiles) -> list[str]:
         seconds = run.elapsed(run.updated_at or 0.0)

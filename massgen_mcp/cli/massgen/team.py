@@ -11,7 +11,7 @@ from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_line, print_lines
 from massgen_mcp.config.adjusted import RequestedLimits
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
 from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider
@@ -92,8 +92,7 @@ def output_file(options: Options) -> OutputFile | None:
 
 
 def _consents(text: str) -> bool:
-    for line in text.splitlines():
-        print_line(line)
+    print_lines(text.splitlines())
     print_line("Permissions marked with ! need your consent. massgen remembers your consent until the file changes.")
     return confirm("Allow this", default=False)
 

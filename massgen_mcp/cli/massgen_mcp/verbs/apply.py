@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.named_runs import find_run_to_change
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_error, print_line, print_lines
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.applying import ApplyRequest
@@ -60,11 +60,8 @@ def _attempts(run: RunState, prefix: str) -> Iterator[tuple[str | None, str]]:
 def _say(outcome: Applied) -> None:
     if outcome.note:
         print_error(outcome.note)
-    for file in outcome.files:
-        print_line(file.text())
-    for conflict in outcome.conflicts or ():
-        print_line(f"conflict: {conflict.text()}")
-    for one in outcome.left_out or ():
-        print_line(f"left out: {one.text()}")
+    print_lines(file.text() for file in outcome.files)
+    print_lines(f"conflict: {conflict.text()}" for conflict in outcome.conflicts or ())
+    print_lines(f"left out: {one.text()}" for one in outcome.left_out or ())
     branch = f" on branch {outcome.branch}" if outcome.branch else ""
     print_line(f"{outcome.status}{branch}: {outcome.next_step}")

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.named_runs import find_run_to_read
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_either
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.server.results.reply import as_json
 
@@ -20,10 +20,10 @@ async def run(options: argparse.Namespace) -> int:
         log = service.access.engine.store.audit
         read = partial(log.list_entries, person=options.person, run_id=run_id, limit=options.limit)
         entries = await anyio.to_thread.run_sync(read)
-    if options.json:
-        print_line(as_json({"entries": [asdict(entry) for entry in entries]}))
-        return EXIT_OK
-    for entry in entries:
-        at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        print_line(f"{at}  {entry.person:<20}  {entry.action:<12}  {entry.run_id}")
+    document = as_json({"entries": [asdict(entry) for entry in entries]})
+    lines = [
+        f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M:%S}  {one.person:<20}  {one.action:<12}  {one.run_id}"
+        for one in entries
+    ]
+    print_either(lines, document, as_json=options.json)
     return EXIT_OK

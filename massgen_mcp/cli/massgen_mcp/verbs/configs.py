@@ -5,7 +5,7 @@ import json
 import os
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.cli.output import print_line, print_lines, print_text
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.server.results import config_list
 
@@ -24,8 +24,6 @@ async def run(options: argparse.Namespace) -> int:
     else:
         described = {example.name: example.description for example in list_examples()}
         for name, config in found.configs.items():
-            print_line(f"{name}: {described[name]}")
-            print_line(f"    {config.text()}")
-        for name in found.copy_from or ():
-            print_line(f"{name}: {described[name]}")
+            print_lines([f"{name}: {described[name]}", f"    {config.text()}"])
+        print_lines(f"{name}: {described[name]}" for name in found.copy_from or ())
     return EXIT_OK

@@ -11,7 +11,7 @@ from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
 from massgen_mcp.cli.named_runs import find_run_to_change
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_either, print_lines
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.consent import RunDemands, read_demands
@@ -41,11 +41,9 @@ async def control_run(options: argparse.Namespace) -> int:
             view = await service.control(run_id, action, getattr(options, "text", ""), getattr(options, "usd", None))
         if action == "cancel":
             view = await service.watcher.wait(run_id, until="terminal", seconds=CANCEL_SECONDS, cursor=None)
-    if options.json:
-        print_line(controlled(view, action).as_json())
-    else:
-        taken_up = action == "resume" and view.state == "interrupted"
-        print_line(f"{run_id}: {'the run continues in the background' if taken_up else view.state}")
+    taken_up = action == "resume" and view.state == "interrupted"
+    line = f"{run_id}: {'the run continues in the background' if taken_up else view.state}"
+    print_either([line], controlled(view, action).as_json(), as_json=options.json)
     return EXIT_NOT_ENDED if action == "cancel" and not view.ended else EXIT_OK
 
 
@@ -67,9 +65,7 @@ async def accept_demands(service: RunService, run_id: str, trust: str | None) ->
     if not is_trusted(trust, demands):
         if not on_terminal():
             return None
-        print_line("The run asks for permissions that need your consent (!):")
-        for line in demands.describe_lines():
-            print_line(line)
+        print_lines(["The run asks for permissions that need your consent (!):", *demands.describe_lines()])
         if not confirm("Allow this", default=False):
             return None
     return demands.digest
@@ -81,10 +77,9 @@ async def mark_run(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = await find_run_to_change(service, options, "mark")
         await service.outcomes.mark(run_id, verdict, agent=options.agent, note=options.note or "")
-    if options.json:
-        marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
-        print_line(as_json({name: value for name, value in marked.items() if value is not None}))
-    else:
-        whose = f"{options.agent} of {run_id}" if options.agent else run_id
-        print_line(f"{whose}: {f'marked {verdict}' if verdict else 'removed the mark'}")
+    marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
+    document = as_json({name: value for name, value in marked.items() if value is not None})
+    whose = f"{options.agent} of {run_id}" if options.agent else run_id
+    line = f"{whose}: {f'marked {verdict}' if verdict else 'removed the mark'}"
+    print_either([line], document, as_json=options.json)
     return EXIT_OK

@@ -16,7 +16,7 @@ from mcp.types import TextContent
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_line, print_lines
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.home import IDLE_VARIABLE
 
@@ -47,8 +47,7 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
         started = await _call(client, "start_run", question=QUESTION, team=CONFIG)
         run_id = str(started["run_id"])
         print_line(f"  run_id {run_id}")
-        for agent, model in started["team"].items():
-            print_line(f"  agent {agent} ({model})")
+        print_lines(f"  agent {agent} ({model})" for agent, model in started["team"].items())
         await _follow(client, run_id)
         result = await _call(client, "get_result", run_id=run_id)
     return _print_result(result)
@@ -88,10 +87,7 @@ def _print_result(result: dict[str, Any]) -> int:
 
 
 def _tell_part(title: str, lines: Sequence[str]) -> None:
-    print_line()
-    print_line(title)
-    for line in lines:
-        print_line(f"  {line}")
+    print_lines(["", title, *(f"  {line}" for line in lines)])
 
 
 def _typed(program: str) -> str:

@@ -5,8 +5,9 @@
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import anyio.to_thread
@@ -14,7 +15,7 @@ import anyio.to_thread
 from massgen_mcp.api.calls import run as run_team
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_either
 from massgen_mcp.config.loader import config_places, is_team
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import STORE_VARIABLE, find_home
@@ -42,27 +43,18 @@ PLAYED = {"ok": "pass", "warn": "skip", "fail": "FAIL"}
 
 
 async def check_setup(options: argparse.Namespace) -> int:
-    return _show(await _check_all(options), as_json=options.json)
+    checks = await _check_all(options)
+    return _show(checks, chain.from_iterable(map(describe_check, checks)), as_json=options.json)
 
 
 async def check_one_adapter(options: argparse.Namespace) -> int:
     checks = await _played(options.name)
-    if options.json:
-        return _show(checks, as_json=True)
-    for check in checks:
-        print_line(f"{PLAYED[check.level]}  {check.name}: {check.message}")
-    return _exit_code(checks)
+    lines = [f"{PLAYED[check.level]}  {check.name}: {check.message}" for check in checks]
+    return _show(checks, lines, as_json=options.json)
 
 
-def _show(checks: Sequence[DoctorCheck], *, as_json: bool) -> int:
-    if as_json:
-        print_line(json.dumps({"checks": [asdict(check) for check in checks]}))
-    for check in () if as_json else checks:
-        say_check(check)
-    return _exit_code(checks)
-
-
-def _exit_code(checks: Sequence[DoctorCheck]) -> int:
+def _show(checks: Sequence[DoctorCheck], lines: Iterable[str], *, as_json: bool) -> int:
+    print_either(lines, json.dumps({"checks": [asdict(check) for check in checks]}), as_json=as_json)
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
 
 
@@ -142,7 +134,6 @@ def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
     return DoctorCheck("rebuild", "ok", message, f"{advice}{LOST}")
 
 
-def say_check(check: DoctorCheck) -> None:
-    print_line(f"{check.level:<4}  {check.name}: {check.message}")
-    for line in check.advice.splitlines():
-        print_line(f"      {line}")
+def describe_check(check: DoctorCheck) -> list[str]:
+    advice = [f"      {line}" for line in check.advice.splitlines()]
+    return [f"{check.level:<4}  {check.name}: {check.message}", *advice]

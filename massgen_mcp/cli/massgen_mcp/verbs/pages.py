@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.named_runs import find_run_to_read
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_either, print_error
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
 from massgen_mcp.home import find_home
@@ -39,7 +39,7 @@ async def write_report(options: argparse.Namespace) -> int:
     target, write = (output.path, output.write) if output else (place, partial(replace_file, place))
     await _write(target, partial(write, html))
     document = {"run_id": view.row.run_id, "report": str(target), "bytes": len(html)}
-    print_line(as_json(document) if options.json else str(target))
+    print_either([str(target)], as_json(document), as_json=options.json)
     return await _open(options, target)
 
 
@@ -57,13 +57,8 @@ async def show_statistics(options: argparse.Namespace) -> int:
         )
     if output is not None:
         await _write(output.path, lambda: output.write(statistics_page(statistics)))
-    if options.json:
-        print_line(as_json(statistics.model_dump(mode="json")))
-    elif output is not None:
-        print_line(str(output.path))
-    else:
-        for line in statistics_lines(statistics):
-            print_line(line)
+    lines = statistics_lines(statistics) if output is None else [str(output.path)]
+    print_either(lines, as_json(statistics.model_dump(mode="json")), as_json=options.json)
     return await _open(options, output.path if output else None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_either, print_error
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.access import RunAccess
 from massgen_mcp.runs.store.retention import Pruned, prune, prune_named
@@ -19,18 +19,15 @@ async def run(options: argparse.Namespace) -> int:
     with run_service() as service:
         found = [await service.watcher.find_run_id(run_id, to_change=True) for run_id in options.run_ids]
         pruned = await _prune(service.access, found, options)
-    if options.json:
-        failed = [{"run_id": run_id, "cause": cause} for run_id, cause in pruned.failed]
-        removed = [asdict(one) for one in pruned.removed]
-        document = {"dry_run": options.dry_run, "bytes": pruned.bytes, "removed": removed, "failed": failed}
-        print_line(json.dumps(document))
-    else:
-        would = "would delete" if options.dry_run else "deleted"
-        for one in pruned.removed:
-            print_line(f"{would} {one.what} of {one.run_id}, {_size(one.bytes)}")
-        print_line(f"{would} {_size(pruned.bytes)} in all")
-        for run_id, cause in pruned.failed:
-            print_error(f"{run_id}: {cause}")
+    failed = [{"run_id": run_id, "cause": cause} for run_id, cause in pruned.failed]
+    removed = [asdict(one) for one in pruned.removed]
+    document = {"dry_run": options.dry_run, "bytes": pruned.bytes, "removed": removed, "failed": failed}
+    would = "would delete" if options.dry_run else "deleted"
+    lines = [f"{would} {one.what} of {one.run_id}, {_size(one.bytes)}" for one in pruned.removed]
+    lines.append(f"{would} {_size(pruned.bytes)} in all")
+    print_either(lines, json.dumps(document), as_json=options.json)
+    if not options.json:
+        print_error("\n".join(f"{run_id}: {cause}" for run_id, cause in pruned.failed))
     return EXIT_FAILED if pruned.failed else EXIT_OK
 
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_either, print_line
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.home import find_home
@@ -69,5 +69,6 @@ async def start_elsewhere(options: Options) -> int:
         view, reused = await service.start(await build_request(given))
     finally:
         service.close()
-    print_line(as_json({"run_id": view.row.run_id, "reused": reused}) if options.json else view.row.run_id)
+    document = as_json({"run_id": view.row.run_id, "reused": reused})
+    print_either([view.row.run_id], document, as_json=options.json)
     return EXIT_OK

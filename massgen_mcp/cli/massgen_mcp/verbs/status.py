@@ -6,7 +6,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.earlier_runs import show_sessions
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_either, print_line, print_lines
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.engine import RunFilter
 from massgen_mcp.runs.view.run_view import RunView
@@ -26,8 +26,7 @@ def say_status(view: RunView) -> None:
     print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
     if status.summary:
         print_line(f"  {status.summary}")
-    for agent in status.agents:
-        print_line(f"  {agent}")
+    print_lines(f"  {agent}" for agent in status.agents)
     print_line(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")
     if status.reason:
         print_line(f"  reason: {status.reason}")
@@ -45,15 +44,9 @@ async def list_runs(options: argparse.Namespace) -> int:
         unapplied = await service.applier.find_unapplied(views)
         hides = not views and bool(await service.watcher.list_runs(replace(wanted, kind="all"), limit=1))
     page = results.run_list(views, options.limit, None, digests=digests, unapplied=unapplied)
-    if options.json:
-        print_line(page.as_json())
-        return EXIT_OK
-    if hides:
-        print_line("no runs except those of batches and evaluations; `massgen runs --kind all` lists them")
-    elif not views:
-        print_line("no runs")
-    for run in page.runs:
-        print_line(f"{run.run_id}  {run.status:<14}  {run.age:>6} ago  {_describe_question(run)}")
+    others = " except those of batches and evaluations; `massgen runs --kind all` lists them" if hides else ""
+    lines = [f"{run.run_id}  {run.status:<14}  {run.age:>6} ago  {_describe_question(run)}" for run in page.runs]
+    print_either(lines or [f"no runs{others}"], page.as_json(), as_json=options.json)
     return EXIT_OK
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_either, print_error, print_line, print_lines
 from massgen_mcp.config.access.acceptances import acceptance_of, acceptances, forget
 from massgen_mcp.config.loader import (
     EXAMPLE_PREFIX,
@@ -40,10 +40,10 @@ async def validate_config(options: argparse.Namespace) -> int:
         return _accept(source, as_json=options.json)
     code = _say_valid(source, as_json=options.json)
     if options.tries and not options.json:
-        from massgen_mcp.cli.massgen_mcp.verbs.doctor import say_check, try_config_checks
+        from massgen_mcp.cli.massgen_mcp.verbs.doctor import describe_check, try_config_checks
 
         for check in await try_config_checks(source, Path.cwd()):
-            say_check(check)
+            print_lines(describe_check(check))
             code = EXIT_FAILED if check.level == "fail" else code
     return code
 
@@ -57,7 +57,8 @@ def _accept(source: str, *, as_json: bool) -> int:
             print_line("Nothing was accepted.")
             return EXIT_FAILED
     accepted = remember(file, digest, os.environ)
-    print_line(accepted.model_dump_json() if as_json else f"Accepted in its current version: {accepted.digest}")
+    now = f"Accepted in its current version: {accepted.digest}"
+    print_either([now], accepted.model_dump_json(), as_json=as_json)
     return EXIT_OK
 
 
@@ -66,7 +67,7 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     if is_config(path := config_path(source)) and not is_team(path):
         notify = shlex.join(load_notify(path, os.environ))
         document = json.dumps({"config": source, "agents": {}, "notify": notify})
-        print_line(document if as_json else f"OK: {source}: it sets notify ({notify}) but defines no team")
+        print_either([f"OK: {source}: it sets notify ({notify}) but defines no team"], document, as_json=as_json)
         return EXIT_OK
     parsed = load_parsed(source, environ=os.environ)
     config = parsed.config
@@ -79,20 +80,16 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     known = acceptance_of(file.path, os.environ)
     is_accepted = known is not None and known.digest == file.digest()
     asks = () if source.startswith(EXAMPLE_PREFIX) else file.reach.lines()
-    if as_json:
-        document = {"config": source, "agents": agents, "notes": notes, "missing_keys": missing}
-        print_line(json.dumps({**document, "asks_for": asks, "accepted": is_accepted}))
-        return EXIT_OK
-    print_line(f"OK: {source}: {', '.join(f'{name} ({models})' for name, models in agents.items())}")
-    for note in notes:
-        print_line(f"Note: {note}")
-    if missing:
-        print_line(f"Not set here: {', '.join(missing)}")
-    for line in asks:
-        print_line(f"Asks for: {line}")
+    document = {"config": source, "agents": agents, "notes": notes, "missing_keys": missing}
+    document |= {"asks_for": asks, "accepted": is_accepted}
+    lines = [f"OK: {source}: {', '.join(f'{name} ({models})' for name, models in agents.items())}"]
+    lines += [f"Note: {note}" for note in notes]
+    lines += [f"Not set here: {', '.join(missing)}"] if missing else []
+    lines += [f"Asks for: {line}" for line in asks]
     if asks:
         once = f"no; accept this version with `massgen validate {shlex.quote(source)} --trust`"
-        print_line(f"Accepted: {'yes, in its current version' if is_accepted else once}")
+        lines.append(f"Accepted: {'yes, in its current version' if is_accepted else once}")
+    print_either(lines, json.dumps(document), as_json=as_json)
     return EXIT_OK
 
 
@@ -118,10 +115,8 @@ def _source(path: str | None) -> str:
 def _show(file: ConfigFile, digest: str) -> None:
     known = acceptance_of(file.path, os.environ)
     print_line(f"{file.path} asks for:")
-    for line in file.reach.lines():
-        print_line(f"  {line}")
-    for line in new_since(file, known) if known and known.digest != digest else ():
-        print_line(line)
+    print_lines(f"  {line}" for line in file.reach.lines())
+    print_lines(new_since(file, known) if known and known.digest != digest else ())
     if paths := outside(file.reach, file.project):
         listed = ", ".join(map(str, paths))
         print_line(f"Not within {file.project}: {listed}. massgen uses this config only if you name it with --config.")
@@ -129,13 +124,12 @@ def _show(file: ConfigFile, digest: str) -> None:
 
 def _list(*, as_json: bool) -> int:
     found = acceptances(os.environ)
-    if as_json:
-        print_line(json.dumps({"accepted": [one.model_dump(mode="json") for one in found]}))
-        return EXIT_OK
+    lines: list[str] = []
     for one in found:
-        print_line(f"{one.path}  {one.digest}")
-        for pair in one.pairs:
-            print_line(f"  key: {pair.key} to {pair.host}")
+        lines.append(f"{one.path}  {one.digest}")
+        lines += [f"  key: {pair.key} to {pair.host}" for pair in one.pairs]
+    document = {"accepted": [one.model_dump(mode="json") for one in found]}
+    print_either(lines, json.dumps(document), as_json=as_json)
     return EXIT_OK
 
 

@@ -4,7 +4,7 @@ import argparse
 import os
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_either, print_error
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
@@ -24,7 +24,7 @@ async def run(options: argparse.Namespace) -> int:
     built = build_server(home, service, redactor)
 
     async def ready(address: str) -> None:
-        print_line(as_json({"url": address}) if options.json else address)
+        print_either([address], as_json({"url": address}), as_json=options.json)
         if options.open and not await open_browser(home, address):
             print_error("cannot start a browser; open the address above yourself")
 
