@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar
 
-from massgen_mcp.cli.command_line import CommandArgument, Parser
+from massgen_mcp.cli.command_line import ArgumentGroups, CommandArgument, Parser
 from massgen_mcp.cli.exits import CODES_OF_VERBS, ExitCodes
 
 T = TypeVar("T")
@@ -19,6 +19,13 @@ class Verb:
 
     help: ClassVar[str]
     arguments: ClassVar[Sequence[CommandArgument]] = ()
+    groups: ClassVar[ArgumentGroups] = {}
+    """In place of `arguments`, where the help has headings."""
+    description: ClassVar[str] = ""
+    """Of the verb's own help, where it says more than `help`."""
+    manual: ClassVar[str | None] = None
+    """What stands below the options in the verb's own help."""
+    parser: ClassVar[type[Parser]] = Parser
     package: ClassVar[str] = "massgen_mcp.cli.massgen_mcp.verbs"
     work: str = ""
     """MODULE:FUNCTION, in `package`, of an `async def` that takes the options and returns the exit code. Imported only
@@ -34,7 +41,13 @@ class Verb:
         self.name = name
 
     def make_parser(self) -> Parser:
-        return Parser({"": self.arguments}, prog=f"massgen {self.name}", description=self.help)
+        return self.parser(
+            self.groups or {"": self.arguments},
+            exit_code=self.codes.usage,
+            prog=f"massgen {self.name}",
+            description=self.description or self.help,
+            epilog=self.manual,
+        )
 
     def parse(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - each verb has options of its own
         """Return the options. Raises `UsageError`, and exits for --help."""

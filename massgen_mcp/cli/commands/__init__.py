@@ -18,10 +18,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "rarely": ("worker", "store", "check-adapter", "hook", "help"),
     }
 )
+_OF_THEIR_OWN: Mapping[str, str] = MappingProxyType(
+    {"review": "massgen_mcp.cli.massgen.reviewing.options", "eval": "massgen_mcp.cli.massgen.evaluate_options"}
+)
+"""Modules of verbs with many arguments that a question needs none of."""
 NAMES = tuple(name for names in GROUPS.values() for name in names)
 
 
 def load_verb(name: str) -> "Verb":
     group = next(group for group, names in GROUPS.items() if name in names)
-    module = import_module(f"{__name__}.{group.replace(' ', '_')}")
+    module = import_module(_OF_THEIR_OWN.get(name) or f"{__name__}.{group.replace(' ', '_')}")
     return getattr(module, f"{name.title().replace('-', '')}Verb")(name)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_RUN, STORE, TRUST, YES, amount, output
-from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number, whole_number
+from massgen_mcp.cli.command_line import ArgumentGroups, argument, counting_number, whole_number
 from massgen_mcp.cli.verb import Verb
 
 OVER_HTTP = "with --transport http: one server for many clients"
@@ -54,9 +54,7 @@ OF_SERVER: ArgumentGroups = {
 class ServeVerb(Verb):
     help = "run the MCP server over standard input and output, or over HTTP"
     work = "serve:run"
-
-    def make_parser(self) -> Parser:
-        return Parser(OF_SERVER, prog=f"massgen {self.name}", description=self.help)
+    groups = OF_SERVER
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         for (option, *_), _ in OF_SERVER[OVER_HTTP] if options.transport == "stdio" else ():

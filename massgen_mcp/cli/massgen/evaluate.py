@@ -1,5 +1,6 @@
 """`massgen eval`: what a team is worth beside one model. Asks everybody, and tells what came of it."""
 
+import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from random import Random
 import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_OK
-from massgen_mcp.cli.massgen.evaluate_options import EvalOptions, team_name
+from massgen_mcp.cli.massgen.evaluate_options import team_name
 from massgen_mcp.cli.massgen.options import Options, names_config
 from massgen_mcp.cli.massgen.team import given_of, look_before
 from massgen_mcp.cli.output import print_either, print_error
@@ -35,7 +36,7 @@ CHECKS_SECONDS = 600.0
 """For those of one run, tried on what it changed."""
 
 
-async def evaluate(options: EvalOptions) -> int:
+async def evaluate(options: argparse.Namespace) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps it from beginning."""
     files = [OutputFile(path.absolute(), "--page") for path in _pages(options.html)]
     for file in files:
@@ -140,7 +141,7 @@ def _one(against: str) -> Options:
     return Options(config=against) if names_config(against) else Options(models=(against,))
 
 
-async def _found(chosen: Options, options: EvalOptions) -> tuple[CallerRequest, Team]:
+async def _found(chosen: Options, options: argparse.Namespace) -> tuple[CallerRequest, Team]:
     given = given_of(chosen, "-", cwd=Path.cwd(), environ=os.environ)
     given = replace(given, caller_answers=False, limits=RequestedLimits(max_usd=options.max_usd_each))
     team = await adjusted_team(given)

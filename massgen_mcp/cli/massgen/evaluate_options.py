@@ -1,13 +1,12 @@
-"""What a user of `massgen eval` asked for on the command line."""
+"""`massgen eval` on the command line."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, counting_number
-from massgen_mcp.cli.exits import EXIT_CONFIG
+from massgen_mcp.cli.command_line import argument, counting_number
+from massgen_mcp.cli.exits import CODES_OF_QUESTION
 from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
+from massgen_mcp.cli.verb import Verb
 
 MANUAL = """
 massgen gives every item to each team and to a single model. It then asks that model again until the model's \
@@ -26,57 +25,23 @@ exit codes:
   2  the budget can't cover the next run, or a fault on this machine stopped the evaluation
   4  interrupted
 """
-
-
 MOST_SAMPLES = 40
-
-
-@dataclass(frozen=True, slots=True)
-class EvalOptions:
-    tasks: str
-    from_runs: bool
-    teams: tuple[str, ...]
-    against: str
-    budget: float | None
-    max_usd_each: float | None
-    items: int | None
-    samples: int
-    concurrency: int
-    results: Path
-    html: Path | None
-    json: bool
-    debug: bool
-
-
-def parse(arguments: Sequence[str]) -> EvalOptions:
-    """Exits for --help and whatever is wrong."""
-    parser = make_parser()
-    given = parser.parse(arguments)
-    names = [team_name(team) for team in given.teams]
-    if len({*names, "one"}) <= len(names):
-        parser.error(
-            "--configs: two files have the same name, or a file has the reserved name `one`; to rename a team, rename "
-            "its file"
-        )
-    given.from_runs = given.__dict__.pop("from") is not None
-    if given.from_runs is (given.tasks is not None):
-        parser.error(
-            "TASKS is missing; name a file of tasks, or pass --from runs"
-            if not given.tasks
-            else "pass either TASKS or --from runs, not both"
-        )
-    given.tasks = given.tasks or "runs"
-    given.teams = tuple(given.teams)
-    given.results = given.results or Path(f"{Path(given.tasks.lstrip('@')).stem}.eval.jsonl")
-    return EvalOptions(**vars(given))
 
 
 def team_name(config: str) -> str:
     return Path(config).stem[:60]
 
 
-ARGUMENTS: ArgumentGroups = {
-    "": (
+class EvalVerb(Verb):
+    help = "measure teams against a single model on tasks with known answers"
+    description = (
+        "Measure teams on tasks with known answers: against a single model, and against repeated answers from that "
+        "model at the same cost."
+    )
+    manual = MANUAL
+    codes = CODES_OF_QUESTION
+    is_private = False
+    arguments = (
         argument(
             "tasks",
             metavar="TASKS",
@@ -98,7 +63,12 @@ ARGUMENTS: ArgumentGroups = {
             required=True,
             help="the model to compare with, or a config with one agent",
         ),
-        argument("--from", choices=("runs",), help="instead of TASKS: your own runs that you marked as right"),
+        argument(
+            "--from",
+            dest="from_runs",
+            choices=("runs",),
+            help="instead of TASKS: your own runs that you marked as right",
+        ),
         argument(
             "--max-usd",
             dest="budget",
@@ -135,17 +105,25 @@ ARGUMENTS: ArgumentGroups = {
         ),
         argument("--json", action="store_true", help="print one JSON document"),
         argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
-    ),
-}
-"""What may be given, by the headings of the help."""
-
-
-def make_parser() -> Parser:
-    return Parser(
-        ARGUMENTS,
-        exit_code=EXIT_CONFIG,
-        prog="massgen eval",
-        description="Measure teams on tasks with known answers: against a single model, and against repeated answers "
-        "from that model at the same cost.",
-        epilog=MANUAL,
     )
+
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        names = [team_name(team) for team in options.teams]
+        if len({*names, "one"}) <= len(names):
+            return (
+                "--configs: two files have the same name, or a file has the reserved name `one`; to rename a team, "
+                "rename its file"
+            )
+        if options.from_runs and options.tasks is not None:
+            return "pass either TASKS or --from runs, not both"
+        if not options.from_runs and options.tasks is None:
+            return "TASKS is missing; name a file of tasks, or pass --from runs"
+        options.tasks = options.tasks or "runs"
+        options.results = options.results or Path(f"{Path(options.tasks.lstrip('@')).stem}.eval.jsonl")
+        return None
+
+    def run(self, options: argparse.Namespace) -> int:
+        from massgen_mcp.cli.massgen.evaluate import evaluate
+        from massgen_mcp.cli.massgen.main import run_many
+
+        return run_many(evaluate, options)

@@ -1,14 +1,14 @@
-"""What a user of `massgen review` asked for on the command line."""
+"""`massgen review` on the command line."""
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from massgen_mcp.cli.command_line import ArgumentGroups, Parser, argument, whole_number
-from massgen_mcp.cli.exits import EXIT_EXECUTION
+from massgen_mcp.cli.exits import CODES_OF_REVIEW
 from massgen_mcp.cli.massgen.options import Options, dollars, model_names
+from massgen_mcp.cli.verb import Verb
 
 Format = Literal["markdown", "json", "sarif"]
 FailOn = Literal["proven", "blocker", "major", "minor", "never"]
@@ -35,23 +35,6 @@ exit codes:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewOptions:
-    team: Options
-    diff: str | None = None
-    """A file, or `-`."""
-    branch: str | None = None
-    pr: int | None = None
-    text_only: bool = False
-    evidence: Path | None = None
-    format: Format = "markdown"
-    output_files: tuple[Path, ...] = ()
-    fail_on: FailOn = "blocker"
-    max_usd: float | None = None
-    previous: Path | None = None
-    dry_run: bool = False
-
-
 class _Parser(Parser):
     def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
         """Also a file or a branch without its option."""
@@ -60,107 +43,102 @@ class _Parser(Parser):
         return super().fault(given, rest)
 
 
-def parse(arguments: Sequence[str]) -> ReviewOptions:
-    """Exits for --help and whatever is wrong."""
-    parser = make_parser()
-    given = parser.parse(arguments)
-    if given.config and given.models:
-        parser.error("--config already names the team; leave --config or --model out")
-    if given.num_agents is not None and not given.models:
-        parser.error("--num-agents needs --model")
-    if given.diff is not None and (given.branch is not None or given.pr is not None):
-        parser.error("--diff already names the change; leave --branch and --pr out")
-    for file in given.output_files:
-        if file.suffix not in SUFFIXES:
-            parser.error(f"--output {file}: the file name must end with one of {', '.join(SUFFIXES)}")
-    team = Options(
-        config=given.config, models=tuple(given.models), num_agents=given.num_agents, automation=True,
-        no_logs=given.no_logs, debug=given.debug,
-    )  # fmt: skip
-    given.output_files = tuple(given.output_files)
-    return ReviewOptions(team, **{one.name: getattr(given, one.name) for one in fields(ReviewOptions)[1:]})
+class ReviewVerb(Verb):
+    help = "let several models review a change"
+    description = "Let several models review a change, and other models refute or prove their findings."
+    manual = MANUAL
+    package = "massgen_mcp.cli.massgen.reviewing"
+    work = "review:review"
+    codes = CODES_OF_REVIEW
+    is_private = False
+    parser = _Parser
+    groups: ClassVar[ArgumentGroups] = {
+        "the change": (
+            argument("--diff", metavar="FILE", help="a unified diff; - reads it from standard input"),
+            argument(
+                "--branch",
+                metavar="BASE",
+                help="changes in this working tree since it branched off BASE; default: the main branch",
+            ),
+            argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`"),
+            argument(
+                "--text-only",
+                action="store_true",
+                help="review without showing agents files or running commands; --diff and --pr imply this",
+            ),
+            argument(
+                "--evidence",
+                metavar="FILE",
+                type=Path,
+                help="output from running the change, such as its test log",
+            ),
+        ),
+        "the team": (
+            argument("--config", "-c", metavar="PATH|@examples/NAME", help="the team"),
+            argument(
+                "--model",
+                "-m",
+                dest="models",
+                metavar="MODEL,...",
+                type=model_names,
+                action="extend",
+                default=[],
+                help="one agent per model",
+            ),
+            argument(
+                "--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"
+            ),
+            argument(
+                "--max-usd",
+                metavar="USD",
+                type=dollars,
+                help="budget for the whole review; default: the config's budget.max_usd",
+            ),
+        ),
+        "output": (
+            argument("--format", choices=get_args(Format), default="markdown", help="format of standard output"),
+            argument("--json", dest="format", action="store_const", const="json", help="the same as --format json"),
+            argument(
+                "--output",
+                "-o",
+                metavar="FILE",
+                dest="output_files",
+                type=Path,
+                action="append",
+                default=[],
+                help="also write the report to FILE (.md, .json or .sarif); can be repeated",
+            ),
+            argument(
+                "--fail-on",
+                choices=get_args(FailOn),
+                default="blocker",
+                help="exit with code 1 only for proven findings, or also for unrefuted ones of at least this severity; "
+                "default: blocker",
+            ),
+            argument(
+                "--previous",
+                metavar="FILE",
+                type=Path,
+                help="previous report on this change; massgen doesn't repeat its findings",
+            ),
+            argument("--dry-run", action="store_true", help="show what would be reviewed; ask no model"),
+            argument("--no-logs", action="store_true", help="keep nothing on disk except the output files"),
+            argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
+        ),
+    }
 
-
-ARGUMENTS: ArgumentGroups = {
-    "the change": (
-        argument("--diff", metavar="FILE", help="a unified diff; - reads it from standard input"),
-        argument(
-            "--branch",
-            metavar="BASE",
-            help="changes in this working tree since it branched off BASE; default: the main branch",
-        ),
-        argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`"),
-        argument(
-            "--text-only",
-            action="store_true",
-            help="review without showing agents files or running commands; --diff and --pr imply this",
-        ),
-        argument(
-            "--evidence",
-            metavar="FILE",
-            type=Path,
-            help="output from running the change, such as its test log",
-        ),
-    ),
-    "the team": (
-        argument("--config", "-c", metavar="PATH|@examples/NAME", help="the team"),
-        argument(
-            "--model",
-            "-m",
-            dest="models",
-            metavar="MODEL,...",
-            type=model_names,
-            action="extend",
-            default=[],
-            help="one agent per model",
-        ),
-        argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
-        argument(
-            "--max-usd",
-            metavar="USD",
-            type=dollars,
-            help="budget for the whole review; default: the config's budget.max_usd",
-        ),
-    ),
-    "output": (
-        argument("--format", choices=get_args(Format), default="markdown", help="format of standard output"),
-        argument("--json", dest="format", action="store_const", const="json", help="the same as --format json"),
-        argument(
-            "--output",
-            "-o",
-            metavar="FILE",
-            dest="output_files",
-            type=Path,
-            action="append",
-            default=[],
-            help="also write the report to FILE (.md, .json or .sarif); can be repeated",
-        ),
-        argument(
-            "--fail-on",
-            choices=get_args(FailOn),
-            default="blocker",
-            help="exit with code 1 only for proven findings, or also for unrefuted ones of at least this severity; "
-            "default: blocker",
-        ),
-        argument(
-            "--previous",
-            metavar="FILE",
-            type=Path,
-            help="previous report on this change; massgen doesn't repeat its findings",
-        ),
-        argument("--dry-run", action="store_true", help="show what would be reviewed; ask no model"),
-        argument("--no-logs", action="store_true", help="keep nothing on disk except the output files"),
-        argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
-    ),
-}
-"""What may be given, by the headings of the help."""
-
-
-def make_parser() -> Parser:
-    return _Parser(
-        ARGUMENTS,
-        exit_code=EXIT_EXECUTION,
-        prog="massgen review",
-        description="Let several models review a change, and other models refute or prove their findings.",
-        epilog=MANUAL,
-    )
+    def find_contradiction(self, options: argparse.Namespace) -> str | None:
+        if options.config and options.models:
+            return "--config already names the team; leave --config or --model out"
+        if options.num_agents is not None and not options.models:
+            return "--num-agents needs --model"
+        if options.diff is not None and (options.branch is not None or options.pr is not None):
+            return "--diff already names the change; leave --branch and --pr out"
+        for file in options.output_files:
+            if file.suffix not in SUFFIXES:
+                return f"--output {file}: the file name must end with one of {', '.join(SUFFIXES)}"
+        options.team = Options(
+            config=options.config, models=tuple(options.models), num_agents=options.num_agents, automation=True,
+            no_logs=options.no_logs, debug=options.debug,
+        )  # fmt: skip
+        return None

@@ -1,5 +1,6 @@
 """Who is asked for what: the team reviews the change, then each finding goes to somebody who tries to refute it."""
 
+import argparse
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from massgen_mcp.cli.massgen.reviewing.findings import (
     refuter_of,
 )
 from massgen_mcp.cli.massgen.reviewing.kept_runs import KeptRuns, compute_digest, keep_runs
-from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES, ReviewOptions
+from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES
 from massgen_mcp.cli.massgen.reviewing.parts import split_change
 from massgen_mcp.cli.massgen.reviewing.report import drawn, shown_finding
 from massgen_mcp.cli.massgen.team import given_of, look_before
@@ -155,7 +156,7 @@ class _Asked:
             return run.run_id, await run.execute()
 
 
-async def review(options: ReviewOptions) -> int:
+async def review(options: argparse.Namespace) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps it from beginning."""
     cwd = Path.cwd()
     files = [OutputFile(path.absolute(), "--output") for path in options.output_files]
@@ -187,7 +188,7 @@ async def review(options: ReviewOptions) -> int:
 
 
 async def _choose_team(
-    options: ReviewOptions, change: ReviewedChange, given: CallerRequest
+    options: argparse.Namespace, change: ReviewedChange, given: CallerRequest
 ) -> tuple[CallerRequest, Team]:
     """Return the request of a review, without its question, and the team as it reviews."""
     team = await adjusted_team(given)
@@ -207,7 +208,9 @@ def _compute_subject(change: ReviewedChange, config: Config, max_usd: float) -> 
     return compute_digest(change.diff, change.evidence, str(change.top), config.model_dump(mode="json"), max_usd)
 
 
-def _deliver(found: Review, earlier: Sequence[Earlier], options: ReviewOptions, files: Sequence[OutputFile]) -> int:
+def _deliver(
+    found: Review, earlier: Sequence[Earlier], options: argparse.Namespace, files: Sequence[OutputFile]
+) -> int:
     """Print and write the report. Returns the exit code."""
     found = compared(_note_unread(found), earlier)
     print_text(drawn(found, options.format, options.fail_on))
@@ -239,7 +242,7 @@ async def _planned(given: CallerRequest) -> int:
     return EXIT_OK
 
 
-def _given(options: ReviewOptions, change: ReviewedChange, cwd: Path) -> CallerRequest:
+def _given(options: argparse.Namespace, change: ReviewedChange, cwd: Path) -> CallerRequest:
     """What the command line says of a run. A config that the change itself brings along is refused."""
     config = options.team.config
     changed = {(change.top / file).resolve() for file in change.lines} if change.top is not None else ()
