@@ -20,7 +20,7 @@ class AskVerb(Verb):
         return parse(words, self.name)
 
     def run(self, options: Options) -> int:
-        from massgen_mcp.cli.massgen.main import ask
+        from massgen_mcp.cli.massgen.command import ask
 
         return ask(options)
 

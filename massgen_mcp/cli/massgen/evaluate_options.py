@@ -124,6 +124,6 @@ class EvalVerb(Verb):
 
     def run(self, options: argparse.Namespace) -> int:
         from massgen_mcp.cli.massgen.evaluate import evaluate
-        from massgen_mcp.cli.massgen.main import run_many
+        from massgen_mcp.cli.massgen.command import run_many
 
         return run_many(evaluate, options)
