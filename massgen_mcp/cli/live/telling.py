@@ -2,11 +2,12 @@
 elsewhere meanwhile hears of its end by the terminal's bell and title, and a notice on the desktop where it shows one.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from massgen_mcp.cli.output import print_text, send_to_terminal
+from massgen_mcp.cli.output import print_lines, print_text, send_to_terminal
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.views.ending import RemainingFiles, ending_lines, outcome_line
@@ -27,6 +28,22 @@ def kept_of(run: RunState, directory: RunFiles, *, copy: Path | None = None, lis
     """What is left of a run in its directory."""
     answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
     return RemainingFiles(directory.path, answer, copy, directory.report, listed=listed)
+
+
+def open_terminal(*, wanted: bool) -> "Terminal | None":
+    """Return the terminal that a person sees, if one is wanted. Only then its library is imported."""
+    if not wanted:
+        return None
+    from massgen_mcp.cli.live.terminal import Terminal
+
+    return Terminal(os.environ)
+
+
+def print_styled(lines: Sequence[Line], terminal: "Terminal | None") -> None:
+    if terminal is None:
+        print_lines(map(text_of, lines))
+    else:
+        terminal.print(lines)
 
 
 class Telling:

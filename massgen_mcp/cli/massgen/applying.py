@@ -9,10 +9,11 @@ from typing import Any, Literal
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.cli.asking import confirm, on_terminal
+from massgen_mcp.cli.live.telling import open_terminal, print_styled
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.earlier_runs import left_if_closed
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.output import print_line, print_lines
+from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
@@ -20,7 +21,7 @@ from massgen_mcp.run_state.work_done import WorkDone
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.patches.application import Application, application_fields
 from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.styled import Span, Style, line, text_of
+from massgen_mcp.views.styled import Span, Style, line
 
 MAX_DIFF_LINES = 400
 MAX_DIFF_BYTES = 200_000
@@ -168,12 +169,7 @@ async def _show(run: ForegroundRun, ended: RunState, planned: Application, optio
     print_line()
     if left_out := _reasons(planned.left_out):
         print_line(f"Left out: {left_out}")
-    if shown_live(options, os.environ):
-        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
-
-        Terminal(os.environ).print(styled)
-    else:
-        print_lines(map(text_of, styled))
+    print_styled(styled, open_terminal(wanted=shown_live(options, os.environ)))
 
 
 def _style(diff_line: str) -> Style:

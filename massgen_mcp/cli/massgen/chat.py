@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
-from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.live.telling import Telling, open_terminal, print_styled
 from massgen_mcp.cli.massgen.applying import apply_at_end, can_ask, find_consent
 from massgen_mcp.cli.massgen.display import OwnTerminal
 from massgen_mcp.cli.massgen.earlier_runs import describe_interrupted, interrupted_here, open_session, run_to_continue
@@ -47,7 +47,7 @@ from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import draw_history
 from massgen_mcp.views.ending import RemainingFiles, outcome_line
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.styled import Line, Span, text_of
+from massgen_mcp.views.styled import Line, Span
 
 ChatAction = Literal["help", "status", "config", "reset", "resume", "change", "quit", "history"]
 
@@ -124,11 +124,7 @@ async def chat(options: Options) -> int:
         output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     notes = await look_before(options, team)
-    terminal = None
-    if person_at_terminal(os.environ) and not options.plain:
-        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
-
-        terminal = Terminal(os.environ)
+    terminal = open_terminal(wanted=person_at_terminal(os.environ) and not options.plain)
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
         session = open_session(project, options.session_id) if options.session_id else None
         return await _Conversation(options, team, terminal, project, session).hold(notes)
@@ -351,10 +347,7 @@ class _Conversation:
         return self.terminal.width if self.terminal else PIPE_WIDTH
 
     def _show(self, lines: Sequence[Line]) -> None:
-        if self.terminal is not None:
-            self.terminal.print(lines)
-            return
-        print_lines(map(text_of, lines))
+        print_styled(lines, self.terminal)
 
 
 def _member(agent: AgentSettings) -> str:

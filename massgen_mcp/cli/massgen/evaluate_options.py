@@ -123,7 +123,7 @@ class EvalVerb(Verb):
         return None
 
     def run(self, options: argparse.Namespace) -> int:
-        from massgen_mcp.cli.massgen.evaluate import evaluate
         from massgen_mcp.cli.massgen.command import run_many
+        from massgen_mcp.cli.massgen.evaluate import evaluate
 
         return run_many(evaluate, options)

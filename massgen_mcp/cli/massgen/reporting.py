@@ -4,7 +4,7 @@ output has the answer and nothing else; with `--automation` a few stable lines f
 
 import os
 
-from massgen_mcp.cli.live.telling import Telling, kept_of
+from massgen_mcp.cli.live.telling import Telling, kept_of, open_terminal
 from massgen_mcp.cli.massgen.applying import ApplyLine
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
@@ -32,13 +32,8 @@ class Account:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        terminal = None
         self._shown = shown_live(options, os.environ)
-        if self._shown:
-            from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
-
-            terminal = Terminal(os.environ)
-        self._telling = Telling(terminal, _print_nothing if options.quiet else print_error)
+        self._telling = Telling(open_terminal(wanted=self._shown), _print_nothing if options.quiet else print_error)
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
         """The team in one line: who, from where and what it reaches (`team`), and what it may cost at most; then what a

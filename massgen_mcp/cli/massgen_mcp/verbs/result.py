@@ -6,7 +6,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import exit_of_run
-from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.live.telling import Telling, open_terminal
 from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.cli.run_service import run_service
@@ -55,12 +55,7 @@ def _say(found: Result, view: RunView, options: argparse.Namespace) -> None:
         follows = "" if view.ended else f"; `massgen watch {found.run_id}` follows it"
         print_line(f"{found.run_id}: {found.status}{follows}")
         return
-    terminal = None
-    if person_at_terminal(os.environ):
-        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
-
-        terminal = Terminal(os.environ)
-    telling = Telling(terminal, print_line)
+    telling = Telling(open_terminal(wanted=person_at_terminal(os.environ)), print_line)
     telling.outcome(view.snapshot)
     if options.agent is not None or options.view == "diff":
         return

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
 from massgen_mcp.cli.live.display import Display, Sentences
-from massgen_mcp.cli.live.telling import Telling, draw_attention, kept_of
+from massgen_mcp.cli.live.telling import Telling, draw_attention, kept_of, open_terminal
 from massgen_mcp.cli.massgen_mcp.verbs.status import say_status
 from massgen_mcp.cli.named_runs import find_run_to_read
 from massgen_mcp.cli.output import print_line
@@ -32,12 +32,11 @@ from massgen_mcp.views.plain_text import preview
 
 async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> int:
     """As `massgen` shows a run; with its answer, when it has ended."""
-    terminal, display, usual_time = None, Sentences(print_line), await service.outcomes.describe_usual_time(run_id)
-    if not plain:
-        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
-        from massgen_mcp.cli.live.view import LiveView
+    terminal, display = open_terminal(wanted=not plain), Sentences(print_line)
+    if terminal is not None:
+        from massgen_mcp.cli.live.view import LiveView  # a terminal library, for terminals only
 
-        terminal = Terminal(os.environ)
+        usual_time = await service.outcomes.describe_usual_time(run_id)
         display = LiveView(terminal, leaves=True, usual_time=usual_time)
     telling = Telling(terminal, print_line)
     watched: _Watched | None = None
