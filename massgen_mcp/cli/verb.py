@@ -29,16 +29,17 @@ class Verb:
     package: ClassVar[str] = "massgen_mcp.cli.massgen_mcp.verbs"
     work: str = ""
     """MODULE:FUNCTION, in `package`, of an `async def` that takes the options and returns the exit code. Imported only
-    to run it.
+    to run it; if a verb says nothing else, `run` of the module of its name.
     """
     codes: ExitCodes = CODES_OF_VERBS
-    changes_run: ClassVar[bool] = False
+    changes_run: bool = False
     """It changes the run that is named, and asks about one that is not, where someone can be asked."""
     is_private: bool = True
     """Files that it writes are for this user alone, whatever the umask."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.work = self.work or f"{name}:run"
 
     def make_parser(self) -> Parser:
         return self.parser(
@@ -56,19 +57,12 @@ class Verb:
         options.verb = self.name
         if fault := self.find_contradiction(options):
             parser.error(fault)
-        if self.needs_run(options) and options.run_id in (None, *NEWEST) and not self.can_ask():
-            parser.error(f"{self.name} needs a run's ID; `massgen runs` lists them", means_verb=True)
+        if self.changes_run and options.run_id in (None, *NEWEST):
+            from massgen_mcp.cli.asking import on_terminal  # no help needs it
+
+            if not on_terminal():
+                parser.error(f"{self.name} needs a run's ID; `massgen runs` lists them", means_verb=True)
         return options
-
-    def needs_run(self, options: Any) -> bool:  # noqa: ANN401, ARG002 - as above
-        """Check whether a script has to name the run."""
-        return self.changes_run
-
-    @staticmethod
-    def can_ask() -> bool:
-        from massgen_mcp.cli.asking import on_terminal
-
-        return on_terminal()
 
     def find_contradiction(self, options: Any) -> str | None:  # noqa: ANN401, ARG002 - as above
         """Say which options do not go together, and change what they mean for each other."""

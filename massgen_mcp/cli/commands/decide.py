@@ -12,7 +12,6 @@ from massgen_mcp.cli.verb import Verb, run_async
 
 class ApplyVerb(Verb):
     help = "apply a run's changes to your files, all or nothing"
-    work = "apply:run"
     changes_run = True
     arguments = (
         *OF_RUN,
@@ -104,12 +103,9 @@ class ResumeVerb(Verb):
         argument("--no-display", action="store_true", help=argparse.SUPPRESS),
     )
 
-    def needs_run(self, options: argparse.Namespace) -> bool:
-        return not options.here
-
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.here:
-            self.codes, self.is_private = CODES_OF_QUESTION, False
+            self.codes, self.is_private, self.changes_run = CODES_OF_QUESTION, False, False
         if options.here and (options.trust is not None or options.json):
             return "--here keeps the run's original settings; leave out --trust and --json"
         if not options.here and (options.automation or options.apply or options.output_file or options.debug):

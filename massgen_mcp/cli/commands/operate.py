@@ -53,7 +53,6 @@ OF_SERVER: ArgumentGroups = {
 
 class ServeVerb(Verb):
     help = "run the MCP server over standard input and output, or over HTTP"
-    work = "serve:run"
     groups = OF_SERVER
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
@@ -89,7 +88,6 @@ class ServeVerb(Verb):
 
 class WebVerb(Verb):
     help = "show runs in your browser, where you can also start, steer and apply them"
-    work = "web:run"
     arguments = (
         JSON,
         argument(
@@ -107,7 +105,6 @@ class WebVerb(Verb):
 
 class AcpVerb(Verb):
     help = "run as an agent inside an editor (Agent Client Protocol)"
-    work = "acp:run"
 
 
 class ExportVerb(Verb):
@@ -137,7 +134,6 @@ class ImportVerb(Verb):
 
 class PruneVerb(Verb):
     help = "delete old workspaces and results, or runs that you name"
-    work = "prune:run"
     arguments = (
         JSON,
         argument("run_ids", metavar="ID", nargs="*", help="delete these runs, including those in projects"),
@@ -159,7 +155,6 @@ class PruneVerb(Verb):
 
 class PricesVerb(Verb):
     help = "show the current price list, or load a newer one"
-    work = "prices:run"
     arguments = (
         JSON,
         argument("--from", dest="source", metavar="FILE|URL", help="load this list and use it from now on"),
@@ -169,7 +164,6 @@ class PricesVerb(Verb):
 
 class AuditVerb(Verb):
     help = "show which user of a server started, steered or applied each run, newest first"
-    work = "audit:run"
     arguments = (
         JSON,
         argument("--person", metavar="NAME", help="only this user's actions"),

@@ -45,7 +45,6 @@ class CheckAdapterVerb(Verb):
 
 class HookVerb(Verb):
     help = "used by the hooks for Claude Code and Codex"
-    work = "hook:run"
     arguments = (argument("directory", metavar="DIRECTORY", help="the plugin's data directory"),)
 
 

@@ -52,7 +52,6 @@ class ValidateVerb(Verb):
 
 class ConfigsVerb(Verb):
     help = "list ready-made teams, or show one"
-    work = "configs:run"
     arguments = (
         JSON,
         argument("name", metavar="NAME", nargs="?", help="show this team in full"),
@@ -90,4 +89,3 @@ class UninstallVerb(Verb):
 
 class DemoVerb(Verb):
     help = "watch a whole run with scripted agents; needs no key"
-    work = "demo:run"
