@@ -20,7 +20,6 @@ from massgen_mcp.changes.base import Base, BaseDirectory
 from massgen_mcp.changes.files import KnownFiles, TreeFile
 from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
 from massgen_mcp.changes.repository import PrivateRepository
-from massgen_mcp.sandbox import WORKSPACE
 from massgen_mcp.secret_files import (
     EXAMINED_BYTES,
     depends_on_content,
@@ -80,6 +79,8 @@ class Copies:
 
 def known_as(base: Base) -> tuple[tuple[str, str], ...]:
     """The paths of the directories, each with the place of its copy for commands."""
+    from massgen_mcp.sandbox import WORKSPACE  # what only reads runs needs none of it
+
     return tuple((one.path, f"{WORKSPACE}/{one.name}") for one in base.directories)
 
 

@@ -3,27 +3,12 @@
 import argparse
 import re
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
 from massgen_mcp.cli.command_line import AS_IT_IS, CommandArgument, argument, trust_argument
-from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 from massgen_mcp.request.kind import RunKind
-
-
-def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise argparse.ArgumentTypeError(f"expected {expected}")
-        return text
-
-    return check
-
-
-variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, never its value")
-_entry_name = _make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
 
 
 def set_of_names(text: str) -> frozenset[str]:
@@ -101,17 +86,3 @@ RUN = argument(
     help="a run's id or its first characters; default: the newest run of this directory",
 )
 OF_RUN = (JSON, RUN, STORE)
-OF_CLIENT = (
-    JSON,
-    argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
-    argument(
-        "--scope", choices=SCOPES, default="user", help="install for all your projects (user) or this one (project)"
-    ),
-    argument(
-        "--name",
-        metavar="ENTRY",
-        type=_entry_name,
-        default="massgen",
-        help="name of the entry in the client's settings (massgen)",
-    ),
-)

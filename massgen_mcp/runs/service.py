@@ -6,7 +6,7 @@ know MCP, command lines or models.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio.to_thread
 
@@ -16,7 +16,6 @@ from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import User
-from massgen_mcp.request.build import RunRequest
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.access import RunAccess, find_no_user
 from massgen_mcp.runs.applier import PatchApplier
@@ -33,6 +32,9 @@ from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.runs.watcher import RunWatcher
 from massgen_mcp.threads import in_thread
 from massgen_mcp.workspace.guard import safe_id
+
+if TYPE_CHECKING:  # what reads runs needs nothing of how one is built
+    from massgen_mcp.request.build import RunRequest
 
 ELSEWHERE = (
     "context_paths and checks need directories on this machine, but a worker on another machine executes the "
@@ -67,7 +69,7 @@ class RunService:
         self.watcher.stop_waiting()
         self.access.whole_engine.close()
 
-    async def start(self, request: RunRequest) -> tuple[RunView, bool]:
+    async def start(self, request: "RunRequest") -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
         `on_conflict` says what to do when the key is taken (see `RunQueue.add`). A turn of a session is told question
@@ -109,7 +111,7 @@ class RunService:
         return await anyio.to_thread.run_sync(start_run)
 
     @in_thread
-    def start_note(self, request: RunRequest) -> str:
+    def start_note(self, request: "RunRequest") -> str:
         """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
         ended = self.access.sessions.ended(request.given.session_id)
         begins = with_earlier_changes(frozen_request(request, None, {}), request, ended)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import describe_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
@@ -12,7 +13,6 @@ from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.budget import caps_of_next
-from massgen_mcp.request.build import RunRequest
 from massgen_mcp.request.reach import NestedRunLimits, nested_config
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.consent import WAITING, read_demands, require_consent
@@ -23,13 +23,16 @@ from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView, RunWatch
 
+if TYPE_CHECKING:  # what reads runs needs nothing of how one is built
+    from massgen_mcp.request.build import RunRequest
+
 _RESUME = "control_run resume (`massgen resume`)"
 
 
 def enqueue(
     engine: Engine,
     sessions: SessionTurns,
-    request: RunRequest,
+    request: "RunRequest",
     frozen: FrozenRequest,
     identity: Callable[[Config], str],
 ) -> tuple[Added, SessionHistory]:
@@ -94,7 +97,7 @@ def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
     return storage_fault(error) is not None and files.created(run_id)
 
 
-def _hash(request: RunRequest) -> str:
+def _hash(request: "RunRequest") -> str:
     parts = [request.question, request.config.model_dump(mode="json"), request.given.session_id]
     document = json.dumps([*parts, *filter(None, [request.given.changes_of])], sort_keys=True)
     return hashlib.sha256(document.encode()).hexdigest()
@@ -198,7 +201,7 @@ def enclosing(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
         raise MassgenError("nesting_refused", message) from error
 
 
-def frozen_request(request: RunRequest, outer: RunView | None, environ: Mapping[str, str]) -> FrozenRequest:
+def frozen_request(request: "RunRequest", outer: RunView | None, environ: Mapping[str, str]) -> FrozenRequest:
     """The request as it is executed, inside `outer` if there is one; without its session's turns. Raises `MassgenError`
     nesting_refused, saying which limit is reached, config_invalid.
     """

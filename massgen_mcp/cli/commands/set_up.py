@@ -1,10 +1,40 @@
 """Verbs that set massgen up."""
 
 import argparse
+import re
+from collections.abc import Callable
 
-from massgen_mcp.cli.arguments import JSON, OF_CLIENT, variable_name
+from massgen_mcp.cli.arguments import JSON
 from massgen_mcp.cli.command_line import argument
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 from massgen_mcp.cli.verb import Verb
+
+
+def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"expected {expected}")
+        return text
+
+    return check
+
+
+variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, never its value")
+_entry_name = _make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
+OF_CLIENT = (
+    JSON,
+    argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
+    argument(
+        "--scope", choices=SCOPES, default="user", help="install for all your projects (user) or this one (project)"
+    ),
+    argument(
+        "--name",
+        metavar="ENTRY",
+        type=_entry_name,
+        default="massgen",
+        help="name of the entry in the client's settings (massgen)",
+    ),
+)
 
 
 class DoctorVerb(Verb):

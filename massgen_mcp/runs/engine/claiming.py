@@ -13,13 +13,16 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import User
-from massgen_mcp.request.build import OnConflict
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved
+
+if TYPE_CHECKING:  # what reads runs needs nothing of how one is built
+    from massgen_mcp.request.build import OnConflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def _queues(db: SqlConnection, fingerprint: str, among: str | None) -> list[Queu
 # What keeps a run from beginning: its idempotency key is taken, its session goes on elsewhere, the queue is full.
 
 
-def reusable_run(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRow:
+def reusable_run(earlier: RunRow, run: NewRun, on_conflict: "OnConflict") -> RunRow:
     same = earlier.request_hash == run.request_hash
     if same and on_conflict == "use_existing":
         return earlier

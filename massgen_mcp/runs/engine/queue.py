@@ -4,8 +4,8 @@ import json
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from massgen_mcp.request.build import OnConflict
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.claiming import (
@@ -21,11 +21,14 @@ from massgen_mcp.runs.engine.controls import enter_request
 from massgen_mcp.runs.engine.rows import Added, NewRun, RunRow, WorkRow
 from massgen_mcp.runs.engine.scope import StorePart
 
+if TYPE_CHECKING:  # what reads runs needs nothing of how one is built
+    from massgen_mcp.request.build import OnConflict
+
 
 class RunQueue(StorePart):
     """Runs that wait for an executor, and the credentials that they wait for."""
 
-    def add(self, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None) -> Added:
+    def add(self, run: NewRun, *, on_conflict: "OnConflict" = "use_existing", max_queued: int | None = None) -> Added:
         """Queue a run, unless its idempotency key is taken.
 
         A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
@@ -77,7 +80,7 @@ class RunQueue(StorePart):
             )
             return found.rowcount == 1
 
-    def find_reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
+    def find_reusable(self, run: NewRun, on_conflict: "OnConflict") -> Added | None:
         """Return what `add` would give for a taken key, without adding anything; None if it would add the run.
 
         Raises `MassgenError` idempotency_conflict.

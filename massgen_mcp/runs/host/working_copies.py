@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused, path_text
+from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused
 from massgen_mcp.changes.git import GitFailed, clone, is_address
-from massgen_mcp.changes.repository import FileChange, TreeId
-from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.run_changes import RunChanges, changed_file
 from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import BegunWith, ChangedFile, Changes, CopiedDirectory, public_agent_name
+from massgen_mcp.events.parts import BegunWith, Changes, CopiedDirectory, public_agent_name
 from massgen_mcp.events.run import BaseTaken
 from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest, RunFiles
 from massgen_mcp.runs.patches.given import SINGLE_FILE, UPLOADED, given_directories, named_contexts
@@ -197,14 +197,3 @@ def _base_event(base: Base | None, refused: Sequence[Refused], earlier: EarlierC
     begins = earlier and base and BegunWith(run_id=earlier.run_id, agent=earlier.agent, files=earlier.files)
     tree = base and base.tree
     return BaseTaken(tree=tree, directories=tuple(directories), refused=tuple(sentences), begins_with=begins)
-
-
-def changed_file(change: FileChange) -> ChangedFile:
-    """A change as events and replies tell it."""
-    return ChangedFile(
-        path=path_text(change.path),
-        kind=change.kind,
-        added=change.added,
-        removed=change.removed,
-        earlier_path=None if change.earlier_path is None else path_text(change.earlier_path),
-    )

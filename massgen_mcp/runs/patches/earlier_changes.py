@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from massgen_mcp.changes.apply import conflicts
 from massgen_mcp.changes.base import path_text
@@ -15,11 +16,13 @@ from massgen_mcp.changes.choosing import Patch, lines_of, named
 from massgen_mcp.changes.repository import Hunk, PrivateRepository
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.build import RunRequest
 from massgen_mcp.run_state.agents import find_agent
 from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest
 from massgen_mcp.runs.patches.applying import RunPatch, faults_as_errors
 from massgen_mcp.runs.view.run_view import RunView
+
+if TYPE_CHECKING:  # what reads runs needs nothing of how one is built
+    from massgen_mcp.request.build import RunRequest
 
 WINNER = "winner"
 """Stands for the agent that won, whatever its name."""
@@ -30,7 +33,9 @@ LINE_CHARACTERS = 200
 _COMMENT = re.compile(r"^([^\s:][^:\n]*):([0-9]{1,9}):(?=\s|$)", re.MULTILINE)
 
 
-def with_earlier_changes(frozen: FrozenRequest, request: RunRequest, newest_first: Iterable[RunView]) -> FrozenRequest:
+def with_earlier_changes(
+    frozen: FrozenRequest, request: "RunRequest", newest_first: Iterable[RunView]
+) -> FrozenRequest:
     """With the changes that the request goes on with, if it names some: those of the first of its session's ended turns
     that changed files, or of the turn that it names. Blocking.
 
@@ -48,7 +53,7 @@ def with_earlier_changes(frozen: FrozenRequest, request: RunRequest, newest_firs
         raise MassgenError("invalid_arguments", str(error)) from error
 
 
-def _earlier_changes(whose: str, request: RunRequest, config: Config, view: RunView) -> EarlierChanges:
+def _earlier_changes(whose: str, request: "RunRequest", config: Config, view: RunView) -> EarlierChanges:
     run = view.snapshot
     agent = None if whose == WINNER else find_agent(run.agents, whose)
     name = run.author or WINNER if agent is None else run.agents[agent].info.id

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
@@ -10,7 +10,6 @@ from massgen_mcp.config.loader import missing_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
-from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines
@@ -18,6 +17,9 @@ from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.words import choose_waiting, next_step, note_on_team, reason_of, team_of, team_text
 from massgen_mcp.views.checks import CheckState, TriedCheck
 from massgen_mcp.views.plain_text import preview
+
+if TYPE_CHECKING:  # most replies are about runs that have long begun
+    from massgen_mcp.request.team import Team
 
 SOURCE_CHARACTERS = 500
 REACH_CHARACTERS = 1_000
@@ -127,7 +129,7 @@ class Started(ToolReply):
 class StartFacts:
     """Facts about a run that are known before it starts."""
 
-    team: Team
+    team: "Team"
     reach: Reach
     expected: Estimate
     aside: str = ""
