@@ -131,13 +131,10 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
 
 
 def note_background(cwd: Path, run_id: str) -> None:
-    """Keep the id of a run that was started from this directory, for `background_runs`."""
-    with suppress(OSError, MassgenError):
-        place = own_place(cwd, BACKGROUND_RUNS)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        keep_out_of_git(cwd)
-        with place.open("a", encoding="utf-8") as file:
-            file.write(f"{run_id}\n")
+    """Keep the id of a run that was started from this directory, for `left_here` and for `background_runs`."""
+    note_left(cwd, run_id)
+    with suppress(OSError, MassgenError), own_place(cwd, BACKGROUND_RUNS).open("a", encoding="utf-8") as file:
+        file.write(f"{run_id}\n")
 
 
 def background_runs(cwd: Path) -> frozenset[str]:

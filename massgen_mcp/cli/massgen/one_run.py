@@ -132,7 +132,6 @@ async def _start_in_background(request: RunRequest, notes: list[str], reporter: 
     with run_service(here=True) as service:
         view, reused = await service.start(request)
     run_id = view.row.run_id
-    note_left(Path.cwd(), run_id)
     note_background(Path.cwd(), run_id)
     print_either([run_id], json.dumps({"run_id": run_id, "reused": reused}), as_json=as_json)
     reporter.aside(f"The run continues in the background: massgen watch {run_id}, then massgen result {run_id}")

@@ -92,7 +92,6 @@ class AwaitedRuns:
 if TYPE_CHECKING:  # nine of ten calls have nothing to wait for, and must not pay for what waiting needs
     from massgen_mcp.runs.service import RunService
     from massgen_mcp.runs.view.run_view import RunView
-    from massgen_mcp.server.results import ToolReply
 
 EXIT_WAKES = 2
 """A contract of Claude Code: a background hook with this code wakes the session with what is on standard error."""
@@ -160,14 +159,11 @@ async def _watch(awaited: AwaitedRuns, client: int) -> int:
                 if news:
                     tasks.cancel_scope.cancel()
 
-            async def wait_for_all() -> None:
-                async with anyio.create_task_group() as waits:
-                    for run_id in awaited.run_ids():
-                        waits.start_soon(wait_for, run_id)
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(wait_for_all)
             tasks.start_soon(_while_wanted, awaited, client, tasks.cancel_scope)
+            async with anyio.create_task_group() as waits:
+                for run_id in awaited.run_ids():
+                    waits.start_soon(wait_for, run_id)
+            tasks.cancel_scope.cancel()
     if not news:
         return EXIT_OK
     print(news[0], file=sys.stderr)  # noqa: T201 - one JSON document; the client shows it to the model
@@ -200,7 +196,7 @@ async def _news(service: "RunService", awaited: AwaitedRuns, run_id: str) -> lis
         reply = results.result(view, "summary", None, 0, RESULT_CHARACTERS)
     except MassgenError:  # its record is damaged; the status says where
         reply = results.status(view)
-    return [f"massgen run {run_id} has ended. Its result, from get_result:\n{_as_json(reply)}"]
+    return [f"massgen run {run_id} has ended. Its result, from get_result:\n{reply.as_json()}"]
 
 
 def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
@@ -210,9 +206,5 @@ def _need(awaited: AwaitedRuns, view: "RunView") -> list[str]:
     if awaited.announced(run_id) == need:
         return []
     awaited.tell(run_id, need)
-    reply = _as_json(results.status(view))
-    return [f"massgen run {run_id} needs you. Its status, from get_status:\n{reply}"]
-
-
-def _as_json(reply: "ToolReply") -> str:
-    return json.dumps(reply.structured(), ensure_ascii=False)
+    reply = results.status(view)
+    return [f"massgen run {run_id} needs you. Its status, from get_status:\n{reply.as_json()}"]
