@@ -27,7 +27,6 @@ from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge,
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events.parts import ChangedFile
 from massgen_mcp.home import write_durably
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -254,14 +253,3 @@ def _is_text(path: bytes) -> bool:
     with suppress(UnicodeDecodeError):
         return path.decode().isprintable()
     return False
-
-
-def changed_file(change: FileChange) -> ChangedFile:
-    """A change as events and replies tell it."""
-    return ChangedFile(
-        path=path_text(change.path),
-        kind=change.kind,
-        added=change.added,
-        removed=change.removed,
-        earlier_path=None if change.earlier_path is None else path_text(change.earlier_path),
-    )

@@ -14,12 +14,12 @@ from massgen_mcp.cli.output import print_line, print_lines
 
 
 def on_terminal() -> bool:
-    """Whether somebody is there to answer."""
+    """Check whether a person is there to answer."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def person_at_terminal(environ: Mapping[str, str]) -> bool:
-    """Whether somebody sits at a terminal that can do more than print lines."""
+    """Check whether a person sits at a terminal that can do more than print lines."""
     if environ.get("TERM", "dumb") in ("dumb", "unknown", "") or environ.get("CI"):
         return False
     return on_terminal()

@@ -25,7 +25,10 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_either(lines: Iterable[str], document: str, *, as_json: bool) -> None:
     """Print what a verb found: lines for people, or with --json one document."""
-    print_lines([document] if as_json else lines)
+    if as_json:
+        print_line(document)
+    else:
+        print_lines(lines)
 
 
 def print_text(text: str) -> None:

@@ -91,6 +91,7 @@ class CancelVerb(Verb):
 class ResumeVerb(Verb):
     work = "controls:control_run"
     help = "continue an interrupted run with the keys in this environment"
+    changes_run = True
     arguments = (
         *OF_RUN,
         YES,

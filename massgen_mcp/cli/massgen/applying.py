@@ -160,7 +160,7 @@ def _later(run: ForegroundRun) -> str:
 
 
 async def _show(run: ForegroundRun, ended: RunState, planned: Application, options: Options) -> None:
-    """What would be changed, as a diff, with colours where the person is shown any."""
+    """Show the planned changes as a diff, with colours where the person is shown any."""
     patch, size = await run.difference(ended, planned, MAX_DIFF_BYTES)
     lines = patch.decode(errors="replace").splitlines()
     styled = [line(Span(one.expandtabs(4), _style(one))) for one in lines[:MAX_DIFF_LINES]]

@@ -1,4 +1,4 @@
-"""What a command line that asks wants: chooses what is to be done, and in which order."""
+"""The command line of a question: choose what is to be done, and in which order."""
 
 import argparse
 import os
@@ -25,13 +25,13 @@ T = TypeVar("T", Options, argparse.Namespace)
 
 
 def ask(options: Options) -> int:
-    """The one thing that this command line asks for, after choosing or making the config that it needs."""
+    """Do the one thing that this command line asks for, after choosing or making the config that it needs."""
     _tell_of_left_runs(options)
     if not agreed_to_place(options, Path.cwd(), os.environ):
         return EXIT_INTERRUPTED
     if options.select:
         options = replace(options, config=choose_config(cwd=Path.cwd(), environ=os.environ))
-    if options.init or _first_run(options):
+    if options.init or _is_first_run(options):
         config = (set_up if options.init else begin)(cwd=Path.cwd(), environ=os.environ)
         if options.init and options.question is None:
             return EXIT_OK
@@ -41,7 +41,7 @@ def ask(options: Options) -> int:
 
         return run_many(ask_batch, options)
     if options.question is not None:
-        return _ask(options)
+        return _ask_team(options)
     if options.automation:
         raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
     from massgen_mcp.cli.massgen.chat import chat  # one question needs none of it
@@ -49,7 +49,7 @@ def ask(options: Options) -> int:
     return run_async(chat, options)
 
 
-def _ask(options: Options) -> int:
+def _ask_team(options: Options) -> int:
     """One question; where there is no team for it, a person at a terminal is helped to one."""
     try:
         return run_async(run_once, options)
@@ -65,8 +65,8 @@ def _tell_of_left_runs(options: Options) -> None:
         print_error("\n".join(anyio.run(left_here, Path.cwd())))
 
 
-def _first_run(options: Options) -> bool:
-    """Whether somebody begins a conversation at the terminal who has no config yet. A question alone is just asked."""
+def _is_first_run(options: Options) -> bool:
+    """Check whether a person without a config begins a conversation at the terminal. A question alone is just asked."""
     if options.question is not None or options.automation or options.config or options.models or options.backend:
         return False
     return on_terminal() and not any(is_team(place) for place in config_places(Path.cwd(), os.environ))

@@ -46,7 +46,7 @@ class DebugLog:
 
 
 def shown_live(options: Options, environ: Mapping[str, str]) -> bool:
-    """Whether somebody follows the run on a terminal, and may say something to it."""
+    """Check whether a person follows the run on a terminal, and may say something to it."""
     quiet = options.debug or options.automation or options.no_display or options.quiet or options.plain or options.json
     return not quiet and person_at_terminal(environ)
 

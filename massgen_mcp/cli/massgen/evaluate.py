@@ -42,11 +42,11 @@ async def evaluate(options: argparse.Namespace) -> int:
     for file in files:
         file.check()
     replayed = find_home(os.environ).path / "checks" / "replayed" / options.results.stem
-    items = await _own_items(replayed) if options.from_runs else read_items(options.tasks)
+    items = await _list_own_items(replayed) if options.from_runs else read_items(options.tasks)
     items = Random("items").sample(items, min(len(items), options.items or len(items)))
     scorer = await Scorer.ready(items)
     teams = {team_name(config): Options(config=config) for config in options.teams}
-    asked = {name: await _found(chosen, options) for name, chosen in {**teams, ONE: _one(options.against)}.items()}
+    asked = {name: await _find_team(chosen, options) for name, chosen in {**teams, ONE: _one(options.against)}.items()}
     if len(asked[ONE][1].config.agents) != 1:
         raise MassgenError(
             "invalid_arguments", f"--against {options.against}: name one model, or a config with one agent"
@@ -96,13 +96,13 @@ def _finish(found: Evaluation, replayed: Path) -> int:
     return EXIT_OK
 
 
-async def _own_items(place: Path) -> list[Item]:
+async def _list_own_items(place: Path) -> list[Item]:
     """Questions of this user's runs of which it is known what is right; files of theirs are laid out in `place`. Raises
     `MassgenError` without any.
     """
     with run_service() as service:
         known = await service.outcomes.list_proved()
-        found = [await _own_item(view, whose, right, place) for view, whose, right in known]
+        found = [await _make_own_item(view, whose, right, place) for view, whose, right in known]
     items = [item for item in found if item is not None]
     known_runs = (
         f"{counted(len(known), 'run')} marked right, {len(items)} of them usable "
@@ -115,7 +115,7 @@ async def _own_items(place: Path) -> list[Item]:
     return items
 
 
-async def _own_item(view: RunView, whose: str, right: str, place: Path) -> Item | None:
+async def _make_own_item(view: RunView, whose: str, right: str, place: Path) -> Item | None:
     """None where another answer could not be compared with what proved right."""
     run_id, question, changes = view.row.run_id, view.snapshot.question, view.snapshot.best_changes
     if whose or changes is None or not changes.count:
@@ -141,7 +141,7 @@ def _one(against: str) -> Options:
     return Options(config=against) if names_config(against) else Options(models=(against,))
 
 
-async def _found(chosen: Options, options: argparse.Namespace) -> tuple[CallerRequest, Team]:
+async def _find_team(chosen: Options, options: argparse.Namespace) -> tuple[CallerRequest, Team]:
     given = given_of(chosen, "-", cwd=Path.cwd(), environ=os.environ)
     given = replace(given, caller_answers=False, limits=RequestedLimits(max_usd=options.max_usd_each))
     team = await adjusted_team(given)

@@ -105,11 +105,14 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
     expected = await anyio.to_thread.run_sync(estimate, config, request.question, os.environ)
     agents = {agent.id: agent.models for agent in config.agents}
     start, cost = request.describe_start(Path.cwd()), str(expected)
+    commands = ""
+    if not as_json:
+        commands = await sandbox_note(config, os.environ)
     plan = {"agents": agents, "team": start, "estimate": cost, "limits": at_most(config), "notes": notes}
     lines = [
         f"Team: {', '.join(f'{name} ({models})' for name, models in agents.items())}; {start}",
         *(f"Note: {note}" for note in notes),
-        "" if as_json else await sandbox_note(config, os.environ),
+        commands,
         f"Estimate: {cost}",
         f"Limits: {at_most(config)}",
         "Nothing was asked. To start the run, repeat the command without --dry-run.",

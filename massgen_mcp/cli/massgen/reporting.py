@@ -76,7 +76,7 @@ class Account:
 
 
 def way_back(run: ForegroundRun) -> str:
-    """How one comes back to a run that is shown live."""
+    """Say how to come back to a run that is shown live."""
     if not run.listed:
         return "The run ends if you close this terminal, because --no-logs keeps no record of it."
     return f"Press d to leave; the run continues. To follow it: massgen watch {run.run_id}"
@@ -89,7 +89,7 @@ def _members(config: Config) -> str:
 
 
 def at_most(config: Config) -> str:
-    """What a run may take at most."""
+    """Name the most that a run may take."""
     seconds = config.timeout_settings.orchestrator_timeout_seconds
     time = f"{seconds / 60:.3g} minutes" if seconds > 60 else f"{seconds:g} seconds"
     return f"at most {dollars(config.budget.max_usd)} and {time}"

@@ -7,13 +7,14 @@ from pathlib import Path
 from massgen_mcp.changes.base import WRITTEN_TO, Base, ContextDirectory, Refused
 from massgen_mcp.changes.git import GitFailed, clone, is_address
 from massgen_mcp.changes.repository import TreeId
-from massgen_mcp.changes.run_changes import RunChanges, changed_file
+from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import BegunWith, Changes, CopiedDirectory, public_agent_name
 from massgen_mcp.events.run import BaseTaken
 from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest, RunFiles
+from massgen_mcp.runs.patches.application import changed_file
 from massgen_mcp.runs.patches.given import SINGLE_FILE, UPLOADED, given_directories, named_contexts
 from massgen_mcp.sandbox import WORKSPACE, VisiblePath
 from massgen_mcp.workspace.snapshot import remove_tree

@@ -13,7 +13,7 @@ from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import FileChange, TreeId
 from massgen_mcp.changes.transaction import Settled
-from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import preview
 
@@ -121,3 +121,14 @@ def patch_command(run: RunState, changes: Changes | None, directory: Path) -> st
     if len(changed) != 1 or changed[0].writable:
         return None
     return shlex.join(["git", "-C", changed[0].path, "apply", "-p2", str(directory / changes.patch)])
+
+
+def changed_file(change: FileChange) -> ChangedFile:
+    """Return a change as events and replies tell it."""
+    return ChangedFile(
+        path=path_text(change.path),
+        kind=change.kind,
+        added=change.added,
+        removed=change.removed,
+        earlier_path=None if change.earlier_path is None else path_text(change.earlier_path),
+    )

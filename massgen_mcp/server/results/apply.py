@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.patch_parts import marked
-from massgen_mcp.changes.run_changes import changed_file
 from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
-from massgen_mcp.runs.patches.application import Application, ApplyState
+from massgen_mcp.runs.patches.application import Application, ApplyState, changed_file
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines
 from massgen_mcp.views.plain_text import preview

@@ -160,7 +160,7 @@ def _lower_words(text: str) -> list[str]:
 # -- who tries to refute it -------------------------------------------------------------------------------------------
 
 
-def refuter_of(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
+def choose_refuter(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
     """Of those agents the least busy one of a vendor that has not found it; else one that has not; else one of another
     vendor than who named it first. None: there is nobody.
     """

@@ -19,11 +19,11 @@ from massgen_mcp.cli.massgen.reviewing.findings import (
     Earlier,
     Review,
     Reviewed,
+    choose_refuter,
     choose_second_reader,
     compared,
     earlier_findings,
     merged,
-    refuter_of,
 )
 from massgen_mcp.cli.massgen.reviewing.kept_runs import KeptRuns, compute_digest, keep_runs
 from massgen_mcp.cli.massgen.reviewing.options import SUFFIXES
@@ -173,15 +173,15 @@ async def review(options: argparse.Namespace) -> int:
     if not change.files:
         print_error(NOTHING)
         return _deliver(Review(change, notes=(NOTHING,)), earlier, options, files)
-    given = _given(options, change, cwd)
+    given = _make_request(options, change, cwd)
     if options.dry_run:
-        return await _planned(given)
+        return await _show_plan(given)
     given, team = await _choose_team(options, change, given)
     max_usd = options.max_usd or team.config.budget.max_usd
     with keep_runs(_compute_subject(change, team.config, max_usd), keeps=given.listed) as kept:
         if kept.count:
             print_error(f"This review was interrupted. It continues with {counted(kept.count, 'earlier run')}")
-        found = await _reviewed(_Asked(given, team, max_usd, kept), change)
+        found = await _review_change(_Asked(given, team, max_usd, kept), change)
         code = _deliver(found, earlier, options, files)
         kept.forget()
     return code
@@ -229,8 +229,8 @@ def _note_unread(found: Review) -> Review:
     return replace(found, unclear=tuple(unclear), notes=tuple(notes))
 
 
-async def _planned(given: CallerRequest) -> int:
-    """Who would review. Returns the exit code."""
+async def _show_plan(given: CallerRequest) -> int:
+    """Print who would review. Returns the exit code."""
     try:
         team = await adjusted_team(replace(given, only_plan=True))
     except MassgenError as error:
@@ -242,8 +242,8 @@ async def _planned(given: CallerRequest) -> int:
     return EXIT_OK
 
 
-def _given(options: argparse.Namespace, change: ReviewedChange, cwd: Path) -> CallerRequest:
-    """What the command line says of a run. A config that the change itself brings along is refused."""
+def _make_request(options: argparse.Namespace, change: ReviewedChange, cwd: Path) -> CallerRequest:
+    """Make the request of a run from the command line. A config that the change itself brings along is refused."""
     config = options.team.config
     changed = {(change.top / file).resolve() for file in change.lines} if change.top is not None else ()
     if config is not None and config_path(config).resolve() in changed:
@@ -276,7 +276,7 @@ def _reviewing(config: Config, change: ReviewedChange) -> Config:
     )
 
 
-async def _reviewed(asked: _Asked, change: ReviewedChange) -> Review:
+async def _review_change(asked: _Asked, change: ReviewedChange) -> Review:
     config = asked.team.config
     agents = {public_agent_name(place): agent for place, agent in enumerate(config.agents)}
     ended = await _ask_reviewers(asked, change, asked.max_usd * SHARE)
@@ -328,7 +328,7 @@ async def _ask_reviewers(asked: _Asked, change: ReviewedChange, max_usd: float) 
 
 def _review_question(change: ReviewedChange) -> str:
     files = FILES if change.top else ""
-    return REVIEW.format(files=files, rule=RULE, change=_material(change))
+    return REVIEW.format(files=files, rule=RULE, change=_join_material(change))
 
 
 def _list_parts(ended: RunState, change: ReviewedChange) -> list[ReviewedChange]:
@@ -381,7 +381,7 @@ class _Refuting:
     """The reasons for which verdicts do not count."""
 
     async def tried(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
-        return await self._judge(REFUTE, findings, refuter_of, lambda one: one.tried_by is None)
+        return await self._judge(REFUTE, findings, choose_refuter, lambda one: one.tried_by is None)
 
     async def judge_refutations(self, findings: Sequence[Reviewed]) -> tuple[Reviewed, ...]:
         """Have a second agent read the reason of each refutation."""
@@ -453,15 +453,17 @@ class _Refuting:
         verdicts: dict[str, dict[int, _Verdict]],
     ) -> None:
         files = FILES if change.top else ""
-        question = task.format(files=files, rule=RULE, change=_material(change), findings=_marked("findings", findings))
-        config = _alone(self.asked.team.config, self.able[agent])
+        question = task.format(
+            files=files, rule=RULE, change=_join_material(change), findings=_mark_text("findings", findings)
+        )
+        config = _keep_agent(self.asked.team.config, self.able[agent])
         ended = await self.asked.run(question, config, max_usd, change.diff, findings)
         partly_read = ended.work_done.partly_read
         if partly_read:
             text = describe_partly_read(ended, partly_read).rstrip(".")
             self.notes.append(f"the verdicts of {agent} don't count: {text}")
         else:
-            verdicts[agent].update(_verdicts(ended.best_answer or ""))
+            verdicts[agent].update(_read_verdicts(ended.best_answer or ""))
 
 
 def _note_verdict(task: str, one: Reviewed, agent: str, verdict: _Verdict) -> Reviewed:
@@ -497,14 +499,14 @@ def _drop_silent(
     return bool(vendors)
 
 
-def _alone(config: Config, agent: AgentSettings) -> Config:
+def _keep_agent(config: Config, agent: AgentSettings) -> Config:
     """One agent that says in words what it thinks."""
     how: dict[str, object] = {"answer_format": "text", "decide": "vote", "by": None, "judge": None}
     orchestrator = config.orchestrator.model_copy(update=how)
     return config.model_copy(update={"agents": (agent,), "orchestrator": orchestrator})
 
 
-def _verdicts(answer: str) -> dict[int, _Verdict]:
+def _read_verdicts(answer: str) -> dict[int, _Verdict]:
     """By number; none of an answer that cannot be read."""
     try:
         return {one.finding: one for one in _Verdicts.model_validate_json(unfenced(answer)).verdicts}
@@ -512,14 +514,14 @@ def _verdicts(answer: str) -> dict[int, _Verdict]:
         return {}
 
 
-def _material(change: ReviewedChange) -> str:
-    parts = [_marked("change", change.diff)]
+def _join_material(change: ReviewedChange) -> str:
+    parts = [_mark_text("change", change.diff)]
     if change.evidence:
-        parts += [EVIDENCE, _marked("evidence", change.evidence)]
+        parts += [EVIDENCE, _mark_text("evidence", change.evidence)]
     return "\n\n".join(parts)
 
 
-def _marked(kind: str, text: str) -> str:
+def _mark_text(kind: str, text: str) -> str:
     return marked(kind, text, draw_nonce([text]))
 
 

@@ -36,14 +36,14 @@ def put_entry(file: Path, section: str, name: str, entry: ServerEntry, *, within
     Raises `MassgenError` invalid_arguments for a file that we do not understand, may not write, whose entry of this
     name is not ours, or that a link leads to out of the project.
     """
-    return _changed(file, section, name, entry, within)
+    return _change(file, section, name, entry, within)
 
 
 def take_entry(file: Path, section: str, name: str, *, within: Path | None = None) -> Change:
     """Remove the entry; a file in which nothing else was changed since `put_entry` becomes what it was before, or is
     gone again. Raises as `put_entry` does.
     """
-    return _changed(file, section, name, None, within) if file.exists() or file.is_symlink() else Change(file, False)
+    return _change(file, section, name, None, within) if file.exists() or file.is_symlink() else Change(file, False)
 
 
 def read(file: Path, text: str) -> object:
@@ -56,13 +56,13 @@ def shown(file: Path, section: str, name: str, entry: ServerEntry) -> str:
     return _with_entry(file, "" if file.suffix in _LANGUAGES else "{}\n", section, name, entry)
 
 
-def _changed(link: Path, section: str, name: str, entry: ServerEntry | None, within: Path | None) -> Change:
+def _change(link: Path, section: str, name: str, entry: ServerEntry | None, within: Path | None) -> Change:
     try:
         file = link.resolve()  # what a link means is changed, the link stays
         if within is not None:
             _check_within(link, file, within.resolve())
         before = read_text(file)
-        text = _edited(file, before, section, name, entry)
+        text = _edit_text(file, before, section, name, entry)
         if text == before:
             return Change(link, False)
         if entry is None and (earlier := _earlier(file, before, section, name)) is not None:
@@ -89,22 +89,22 @@ def _earlier(file: Path, now: str, section: str, name: str) -> str | None:
     """What the file was before we put the entry there; None where that is not known, or more was changed since."""
     copy = _copy_of(file)
     earlier = read_text(copy)
-    entry = cast("ServerEntry", _understood(file, now)[section][name])
+    entry = cast("ServerEntry", _parse_text(file, now)[section][name])
     try:
-        return earlier if _edited(file, earlier, section, name, entry) == now else None
+        return earlier if _edit_text(file, earlier, section, name, entry) == now else None
     except MassgenError:
         return None
 
 
-def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry | None) -> str:
-    document = _understood(file, before)
+def _edit_text(file: Path, before: str, section: str, name: str, entry: ServerEntry | None) -> str:
+    document = _parse_text(file, before)
     if not isinstance(entries := document.get(section, {}), dict):
         raise refuse_change(file, f"{section} isn't a table of servers")
     old = cast("dict[str, ServerEntry]", entries).get(name)
     if old is not None and not is_ours(old):
         raise refuse_change(file, f"it already has another server named {name!r}; choose another name with --name")
     if entry is not None and old is not None:
-        entry = _renewed(old, entry)
+        entry = _renew_entry(old, entry)
     if old == entry:
         return before
     wanted = deepcopy(document)
@@ -115,12 +115,12 @@ def _edited(file: Path, before: str, section: str, name: str, entry: ServerEntry
     text = _with_entry(file, before.removeprefix(_BOM), section, name, entry)
     if before.startswith(_BOM):
         text = _BOM + text
-    if not _says(file, text, wanted, section):
+    if not _is_right(file, text, wanted, section):
         raise refuse_change(file, "its servers are written in a way that massgen can't edit safely")
     return text
 
 
-def _renewed(old: ServerEntry, new: ServerEntry) -> ServerEntry:
+def _renew_entry(old: ServerEntry, new: ServerEntry) -> ServerEntry:
     """The new entry, with what somebody added to the old one or set differently there."""
     started = {field: new[field] for field in ("command", "cmd", "args") if field in new}
     renewed = {**new, **old, **started}
@@ -145,16 +145,16 @@ def _with_entry(file: Path, text: str, section: str, name: str, entry: ServerEnt
         return text
 
 
-def _says(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:
+def _is_right(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:
     """Whether the text says what is wanted, an empty section being as good as none."""
     try:
-        document = _understood(file, text)
+        document = _parse_text(file, text)
     except MassgenError:
         return False
     return {**document, section: document.get(section) or {}} == {**wanted, section: wanted.get(section) or {}}
 
 
-def _understood(file: Path, text: str) -> dict[str, Any]:
+def _parse_text(file: Path, text: str) -> dict[str, Any]:
     try:
         document = read(file, text)
     except ValueError as error:

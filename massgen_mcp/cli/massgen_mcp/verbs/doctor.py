@@ -48,7 +48,7 @@ async def check_setup(options: argparse.Namespace) -> int:
 
 
 async def check_one_adapter(options: argparse.Namespace) -> int:
-    checks = await _played(options.name)
+    checks = await _play_adapter(options.name)
     lines = [f"{PLAYED[check.level]}  {check.name}: {check.message}" for check in checks]
     return _show(checks, lines, as_json=options.json)
 
@@ -58,16 +58,16 @@ def _show(checks: Sequence[DoctorCheck], lines: Iterable[str], *, as_json: bool)
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
 
 
-async def _played(name: str) -> Sequence[DoctorCheck]:
+async def _play_adapter(name: str) -> Sequence[DoctorCheck]:
     """An installed adapter in the situations that a run brings."""
     adapter = find_adapter(name)
     checks = await check_adapter(adapter, os.environ)
     if (config := adapter.rehearse("answers")) is not None:
-        checks.append(await _whole_run(name, config.model_dump(mode="json")))
+        checks.append(await _try_whole_run(name, config.model_dump(mode="json")))
     return checks
 
 
-async def _whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
+async def _try_whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
     """A team of two of them, from the question to the final answer."""
     backend = {"type": "installed", "adapter": name, "settings": settings}
     agents = [{"id": each, "backend": backend} for each in ("one", "two")]
@@ -86,7 +86,7 @@ async def _check_all(options: argparse.Namespace) -> Sequence[DoctorCheck]:
         *rebuilt,
         *check_all(engine, os.environ),
         *await check_connections(Path.cwd(), os.environ),
-        *await _shared(),
+        *await _check_shared(),
         *await check_members(Path.cwd(), os.environ),
         *await sandbox_checks(),
         *await server_checks(Path.cwd(), os.environ),
@@ -95,7 +95,7 @@ async def _check_all(options: argparse.Namespace) -> Sequence[DoctorCheck]:
     ]
 
 
-async def _shared() -> list[DoctorCheck]:
+async def _check_shared() -> list[DoctorCheck]:
     """The store of several machines, where one is set."""
     if not os.environ.get(STORE_VARIABLE):
         return []

@@ -84,7 +84,8 @@ def _say_valid(source: str, *, as_json: bool) -> int:
     document |= {"asks_for": asks, "accepted": is_accepted}
     lines = [f"OK: {source}: {', '.join(f'{name} ({models})' for name, models in agents.items())}"]
     lines += [f"Note: {note}" for note in notes]
-    lines += [f"Not set here: {', '.join(missing)}"] if missing else []
+    if missing:
+        lines.append(f"Not set here: {', '.join(missing)}")
     lines += [f"Asks for: {line}" for line in asks]
     if asks:
         once = f"no; accept this version with `massgen validate {shlex.quote(source)} --trust`"
