@@ -134,13 +134,6 @@ def _talk(git: Git, name: str, *arguments: str) -> Generator[_Talk]:
             stdin.close()
 
 
-def find_missing(git: Git, ids: Iterable[str]) -> list[str]:
-    """Return those of these objects that are not there. Raises `GitFailed`."""
-    given = "".join(f"{one}\n" for one in ids).encode()
-    replies = git.run("cat-file", "--batch-check=%(objectname)", given=given).decode().splitlines()
-    return [reply.removesuffix(" missing") for reply in replies if reply.endswith(" missing")]
-
-
 @contextmanager
 def reading(git: Git) -> Generator[Callable[[TreeFile], bytes]]:
     """Reads one content after the other. Raises `GitFailed`."""

@@ -198,8 +198,6 @@ def _environ() -> Mapping[str, str]:
 
 _WHO = {"NAME": "massgen", "EMAIL": "massgen@localhost", "DATE": "1000000000 +0000"}
 """Always the same, so that the same trees give the same commits."""
-COMMITTER = f"{_WHO['NAME']} <{_WHO['EMAIL']}> {_WHO['DATE']}"
-"""The same in a commit."""
 
 
 def program() -> str:

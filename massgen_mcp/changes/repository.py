@@ -15,10 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NewType, TypeVar
 
 from massgen_mcp.changes.build_outputs import is_kept
-from massgen_mcp.changes.contents import find_missing, reading, store
+from massgen_mcp.changes.contents import reading, store
 from massgen_mcp.changes.files import (
     LINK,
     USUAL_RULES,
@@ -30,15 +30,7 @@ from massgen_mcp.changes.files import (
     TreeRules,
     read_files,
 )
-from massgen_mcp.changes.git import COMMITTER, Git
-from massgen_mcp.changes.git_objects import (
-    TreeId,
-    Trees,
-    encode_commit,
-    encode_directories,
-    encode_index,
-    write_object,
-)
+from massgen_mcp.changes.git import Git
 from massgen_mcp.changes.untracked import untracked
 
 ChangeKind = Literal["added", "deleted", "modified", "renamed"]
@@ -48,8 +40,6 @@ _NOTHING = "000000"
 _MAX_REMEMBERED = 50_000
 """Files of trees that were listed, or that differ between two trees."""
 _MAX_INDEX_BYTES = 4_000_000
-_FEW_TREES = 16
-"""So many are written without a look whether the user's repository has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +98,8 @@ def _line_count(count: bytes) -> int | None:
 
 Result = TypeVar("Result", bound=Sized)
 
+TreeId = NewType("TreeId", str)
+"""What git calls a tree."""
 EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 _COMPARED = ("diff-tree", "-r", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
@@ -222,17 +214,16 @@ class PrivateRepository:
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""
         lines = b"".join(f"{file.mode} {file.blob}\t".encode() + path + b"\0" for path, file in files.items())
-        return self._write_once(lines, lambda: self._write_trees(files))
+        return self._write_once(lines, self._write_index)
 
     def combined(self, trees: Mapping[str, TreeId]) -> TreeId:
         """One tree with each of these as a directory of its name."""
-        tree = TreeId(self._write("tree", encode_directories(trees)))
-        self._directories.keep(tree, {os.fsencode(name): part for name, part in trees.items()})
-        return tree
+        lines = (f"040000 tree {tree}\t{name}\0".encode("utf-8", "surrogateescape") for name, tree in trees.items())
+        return self._write_once(b"".join(lines), lambda given: _id(self._git.run("mktree", "-z", given=given)))
 
     def put(self, content: bytes) -> str:
         """Store the content of a file. Returns its id."""
-        return self._write("blob", content)
+        return self._git.run("hash-object", "-w", "--stdin", given=content).decode().strip()
 
     def own(self, objects: Iterable[str]) -> None:
         """Keep these objects here, too, whatever becomes of the alternates."""
@@ -289,13 +280,15 @@ class PrivateRepository:
         is kept, unless a file of the tree has its name.
         """
         into.mkdir(mode=0o700, exist_ok=True)
-        entries = self._index(tree)
+        entries = self._indexes.get(tree, lambda: self._make_index(tree))
         with self._temporary_index() as index:
             index.write_bytes(entries)
             self._git.run("checkout-index", "--all", "--force", "--quiet", index=index, work_tree=into)
 
-    def _index(self, tree: TreeId) -> bytes:
-        return self._indexes.get(tree, lambda: encode_index(self.files(tree)))
+    def _make_index(self, tree: TreeId) -> bytes:
+        with self._temporary_index() as index:
+            self._git.run("read-tree", tree, index=index)
+            return index.read_bytes()
 
     def changes(self, before: TreeId, after: TreeId) -> tuple[FileChange, ...]:
         """What differs between two trees, file by file, sorted by path."""
@@ -345,7 +338,7 @@ class PrivateRepository:
 
     def packed_commit(self, commit: bytes, *, without: str) -> tuple[str, bytes]:
         """The id of a commit of this text, and a pack with all that it needs beyond the commit `without`."""
-        made = self._write("commit", commit)
+        made = _id(self._git.run("hash-object", "-t", "commit", "-w", "--stdin", given=commit))
         wanted = f"{made}\n^{without}\n".encode()
         return made, self._git.run("pack-objects", "--revs", "--stdout", "-q", given=wanted)
 
@@ -356,37 +349,31 @@ class PrivateRepository:
         commit = self._commit(tree, says="The files as the run began")
         pack = into / "objects" / "pack" / "pack"
         self._git.run("pack-objects", "--revs", "--quiet", "--window=0", pack, given=f"{commit}\n".encode())
-        (into / "index").write_bytes(self._index(tree))
+        self._git.run("read-tree", tree, index=into / "index")
         return commit
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
-    def _write_once(self, lines: bytes, write: Callable[[], TreeId]) -> TreeId:
+    def _write_once(self, lines: bytes, write: Callable[[bytes], TreeId]) -> TreeId:
         """Write a tree that these lines name, unless that was done and it is here."""
         key = sha256(lines).digest()
         tree = self._trees.recall(key)
         if tree is None or not self._holds(tree):  # an alternate held it, and may have dropped it
-            tree = self._trees.keep(key, write())
+            tree = self._trees.keep(key, write(lines))
         return tree
 
-    def _write_trees(self, files: TreeFiles) -> TreeId:
-        trees = Trees(files)
-        new = [tree for tree in trees.objects if not self._holds(tree)]
-        if len(new) > _FEW_TREES:
-            new = [TreeId(tree) for tree in find_missing(self._git, new)]
-        for tree in new:
-            self._write("tree", trees.objects[tree])
-        self._files.keep(trees.root, trees.files)
-        return trees.root
-
-    def _write(self, kind: str, content: bytes) -> str:
-        return write_object(self.directory / "objects", kind, content)
+    def _write_index(self, lines: bytes) -> TreeId:
+        """Write the tree of the files that these lines of an index name."""
+        with self._temporary_index() as index:
+            self._git.run("update-index", "-z", "--replace", "--index-info", given=lines, index=index)
+            return _id(self._git.run("write-tree", "--missing-ok", index=index))
 
     def _holds(self, tree: TreeId) -> bool:
         return (self.directory / "objects" / tree[:2] / tree[2:]).exists()
 
     def _commit(self, tree: TreeId, *parents: str, says: str = "massgen") -> str:
-        return self._write("commit", encode_commit(tree, parents, COMMITTER, says))
+        of = [argument for parent in parents for argument in ("-p", parent)]
+        return _id(self._git.run("commit-tree", tree, *of, "-m", says))
 
     @contextmanager
     def _temporary_index(self) -> Generator[Path]:
@@ -469,3 +456,7 @@ def _range(first: bytes, count: bytes) -> slice:
 
 def _records(printed: bytes) -> Iterator[bytes]:
     return (record for record in printed.split(b"\0") if record)
+
+
+def _id(printed: bytes) -> TreeId:
+    return TreeId(printed.decode().strip())

@@ -3,14 +3,12 @@
 import os
 import stat
 import subprocess
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from massgen_mcp.changes.files import TooLarge, TreeFile, TreeLimits, TreeRules
-from massgen_mcp.changes.git import GitFailed
-from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.files import TooLarge, TreeLimits, TreeRules
+from massgen_mcp.changes.repository import PrivateRepository
 
 
 @pytest.fixture
@@ -59,76 +57,6 @@ def test_what_is_laid_out_is_what_was_taken_byte_for_byte(private: PrivateReposi
 
     assert contents(place.with_name("copy")) == contents(place)
     assert taken.files == len(contents(place))
-
-
-NAMES = ("a", "a-b", "a.b", "a0", "ab/c/d", "ab-c", "ab.c/x", "z/" * 60 + "deep", "n" * 250, "\u00fc", "sp ace/\n")
-"""Git sorts a directory as if a slash ended its name, so `ab` comes behind `ab-c` and `ab.c`."""
-
-
-@pytest.mark.parametrize("several", [False, True], ids=["few directories", "many directories"])
-def test_a_directory_gives_the_tree_and_the_index_that_git_makes_of_it(
-    private: PrivateRepository, place: Path, *, several: bool
-) -> None:
-    for name in (*NAMES, *(f"many/{number}/file" for number in range(40) if several)):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(f"content of {name}")
-    (place / "a").chmod(0o755)
-    (place / "link").symlink_to("ab/c")
-
-    tree = private.write_tree(place).tree
-    ours = place.with_name("ours")
-    for part in ("objects/pack", "objects/info", "refs"):
-        (ours / part).mkdir(parents=True)
-    (ours / "HEAD").write_text(f"{private.write_history(tree, ours)}\n")
-
-    git = partial(run_git, place)
-    git("init", "-q")
-    git("add", "--all")
-    assert git("write-tree").strip() == tree
-    assert run_git(ours, "rev-parse", "HEAD^{tree}").strip() == tree
-    assert run_git(ours, "ls-files", "--stage") == git("ls-files", "--stage")
-    assert run_git(ours, "fsck", "--strict", "--full") == ""
-    assert run_git(private.directory, "fsck", "--strict", "--full", "--no-dangling", tree) == ""
-
-
-def run_git(place: Path, *arguments: str) -> str:
-    printed = subprocess.run(["git", *arguments], cwd=place, check=True, capture_output=True, text=True)
-    return printed.stdout + printed.stderr
-
-
-@pytest.mark.parametrize("name", ["..", ".", ".git", ".GIT", "git~1", ".g\u200cit"])
-def test_a_tree_of_somebody_that_leads_out_of_a_directory_or_into_a_repository_is_not_laid_out(
-    private: PrivateRepository, place: Path, name: str
-) -> None:
-    inner = private.tree_of({b"file": TreeFile("100644", private.put(b"written"))})
-    outer = private.combined({"inner": private.combined({name: inner})})
-
-    with pytest.raises(GitFailed, match="invalid path"):
-        private.check_out(outer, place / "copy")
-
-    assert contents(place) == {}
-
-
-def test_a_tree_that_is_too_deep_is_refused_by_name(private: PrivateRepository) -> None:
-    with pytest.raises(GitFailed, match="more than 600 directories: d/d/"):
-        private.tree_of({b"d/" * 2000 + b"file": TreeFile("100644", private.put(b"deep"))})
-
-
-def test_a_tree_in_which_a_link_is_a_directory_too_is_not_laid_out(
-    private: PrivateRepository, place: Path, tmp_path: Path
-) -> None:
-    file = TreeFile("100644", private.put(b"written"))
-    link = TreeFile("120000", private.put(os.fsencode(tmp_path)))
-    below = private.tree_of({b"file": file})
-    given = f"120000 blob {link.blob}\tname\n040000 tree {below}\tname\n"
-    made = subprocess.run(
-        ["git", "mktree"], cwd=private.directory, input=given, text=True, capture_output=True, check=True
-    )
-
-    with pytest.raises(GitFailed, match="a directory is also a file"):
-        private.check_out(TreeId(made.stdout.strip()), place / "copy")
-
-    assert not (tmp_path / "file").exists()
 
 
 def test_a_patch_holds_texts_binary_files_modes_and_renames_and_git_applies_it(
