@@ -7,12 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING or __package__:
-    from typing import NamedTuple
-else:  # in the supervisor
-    from quick_start import NamedTuple
+from typing import NamedTuple
 
 ROOT = "/sys/fs/cgroup"
 OF_LEVEL_BYTES = 64 * 1024 * 1024

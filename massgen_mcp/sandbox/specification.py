@@ -4,14 +4,8 @@ Both sides import these types, and the supervisor has neither our package nor it
 library only, and as little of that as possible.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING or __package__:
-    import json
-    from typing import NamedTuple
-
-    from massgen_mcp.sandbox.quick_start import read_json
-else:  # in the supervisor
-    from quick_start import NamedTuple, read_json
+import json
+from typing import NamedTuple
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -88,7 +82,7 @@ class Specification(NamedTuple):
 
 def decode(text: bytes) -> Specification:
     """Rebuild the specification of a message, without its length."""
-    launch, bounds, writable, growing, namespaces = read_json(text)
+    launch, bounds, writable, growing, namespaces = json.loads(text)
     argv, environ, files, status, teardown, layers = launch
     return Specification(
         LaunchPlan(

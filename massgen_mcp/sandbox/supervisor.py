@@ -6,33 +6,26 @@ after SIGKILL. It is a program of its own, of the standard library and the modul
 quickly and nothing of ours is at hand in the process that starts the command.
 """
 
-from __future__ import annotations
-
 import ctypes
+import json
 import math
 import os
 import resource
 import select
+import signal
 import sys
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from typing import Any
-
     from massgen_mcp.sandbox import groups, layers, specification, usage
-    from massgen_mcp.sandbox.quick_start import read_json, write_json
 else:
     sys.path.append(os.path.dirname(__file__))  # behind the standard library
-    import _signal as signal
-
     import groups
     import layers
     import specification
     import usage
-    from quick_start import read_json, write_json
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOOK_SECONDS = (0.02, 0.1)
@@ -126,7 +119,7 @@ class Supervision:
             line += byte
         try:
             most = self._bounds.processes
-            child = read_json(line)["child-pid"]
+            child = json.loads(line)["child-pid"]
             if os.geteuid():  # no such limit holds for root, whose processes a group limits, or our counting
                 resource.prlimit(child, resource.RLIMIT_NPROC, (most, most))
             os.write(opening, b"1")
@@ -188,7 +181,7 @@ class Supervision:
                 _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # forgotten where the kernel sees other rights
             launch(self._launch, self._bounds, reporting, gate)
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the supervisor
-            os.write(reporting, write_json({"failed": f"{type(error).__name__}: {error}"}).encode())
+            os.write(reporting, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(NOT_STARTED)
 
     def _limit(self) -> None:
@@ -405,7 +398,7 @@ def _read_exactly(control: int, count: int) -> bytes:
 
 def _send_fact(control: int, fact: dict[str, Any]) -> None:
     with suppress(OSError):
-        os.write(control, write_json(fact).encode() + b"\n")
+        os.write(control, json.dumps(fact).encode() + b"\n")
 
 
 def _read_all(descriptor: int) -> str:
@@ -424,7 +417,7 @@ def _command_end(status: int, reason: str, reports: str, seconds: float, *, own_
     facts: dict[str, Any] = {}
     for line in reports.splitlines():
         with suppress(ValueError):
-            facts |= read_json(line)
+            facts |= json.loads(line)
     if "failed" in facts:
         return {"reason": "failed", "message": facts["failed"]}
     if reason != "exited":

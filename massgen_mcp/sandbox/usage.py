@@ -14,14 +14,10 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from massgen_mcp.sandbox.specification import ResourceLimits
-if TYPE_CHECKING or __package__:
-    from typing import NamedTuple
-else:  # in the supervisor
-    from quick_start import NamedTuple
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LINUX = sys.platform == "linux"
