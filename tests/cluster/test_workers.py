@@ -295,6 +295,28 @@ def test_a_worker_that_starts_while_postgresql_starts_waits_for_it_and_says_so_o
         server.remove()
 
 
+async def test_a_start_for_workers_takes_every_option_of_a_run(
+    machines: Cluster,
+) -> None:
+    home = machines.home
+    options = ("--num-agents", "2", "--decide", "synthesise", "--system-message", "Be brief.", "--max-usd", "2")
+    asked = ("start", "--model", "scripted/x", *options)
+
+    started = run_command(home, COMMAND_MODULE, *asked, "--json", "q")
+    assert started.returncode == 0, started.stderr
+    view = await machines.service().watcher.get_run(json.loads(started.stdout)["run_id"])
+    config = view.directory.read_request().config
+    assert [agent.system_message for agent in config.agents] == ["Be brief."] * 2
+    assert (config.orchestrator.decide, config.budget.max_usd) == ("synthesise", 2)
+
+
+@pytest.mark.parametrize("option", ["--session", "--changes-of"])
+def test_a_start_for_workers_refuses_what_only_this_machine_knows(machines: Cluster, option: str) -> None:
+    done = run_command(machines.home, COMMAND_MODULE, "start", "--model", "scripted/x", option, "last", "q")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "need the runs of this machine" in done.stderr
+
+
 def test_a_start_without_a_store_leaves_no_files_of_a_run(home: TempHome, tmp_path: Path) -> None:
     away = home.with_variables(MASSGEN_MCP_STORE=f"postgresql://nobody@/none?host={tmp_path}")
     config = home.config("ada", agent("ada", {"answer": "42"}))

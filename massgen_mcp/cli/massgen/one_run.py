@@ -27,7 +27,7 @@ from massgen_mcp.cli.massgen.earlier_runs import (
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import STANDARD_INPUT, mentioned_paths, unread_mentions, whole_question
 from massgen_mcp.cli.massgen.reporting import Account, Lines, at_most
-from massgen_mcp.cli.massgen.team import agreed_to_checks, given_of, look_before, output_file
+from massgen_mcp.cli.massgen.team import agreed_to_checks, given_for_workers, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_either, print_error
 from massgen_mcp.cli.process import leave_on_interrupt
 from massgen_mcp.cli.run_service import run_service
@@ -59,9 +59,7 @@ async def run_once(options: Options) -> int:
     if looks_back and (runs := await interrupted_here(Path.cwd())):
         reporter.aside(describe_interrupted(runs, f"massgen resume --here {runs[0].row.run_id}"))
     if options.background and os.environ.get(STORE_VARIABLE):
-        from massgen_mcp.cli.massgen_mcp.verbs.several_machines import start_elsewhere
-
-        return await start_elsewhere(replace(options, question=question))
+        return await _start_elsewhere(options, question)
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
     given = replace(
@@ -97,6 +95,16 @@ async def run_once(options: Options) -> int:
         code = await _report(run, options, request.config, reporter)
     _tell_report_faults(run)
     return code
+
+
+async def _start_elsewhere(options: Options, question: str) -> int:
+    """Start a run for the workers of a shared store, and print its id. Returns the exit code."""
+    request = await build_request(given_for_workers(options, question, cwd=Path.cwd(), environ=os.environ))
+    with run_service() as service:
+        view, reused = await service.start(request)
+    run_id = view.row.run_id
+    print_either([run_id], json.dumps({"run_id": run_id, "reused": reused}), as_json=options.json)
+    return EXIT_OK
 
 
 async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) -> int:

@@ -4,6 +4,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,11 +13,11 @@ from massgen_mcp.cli.command_line import AS_IT_IS
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line, print_lines
-from massgen_mcp.config.adjusted import RequestedLimits
+from massgen_mcp.config.adjusted import RequestedLimits, given_path
 from massgen_mcp.config.models.http_backends import AUTO_MODEL
 from massgen_mcp.config.providers.catalog import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import find_home
+from massgen_mcp.home import STORE_VARIABLE, find_home
 from massgen_mcp.request.build import CallerRequest, adjusted_team
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.runnable import require_check_programs
@@ -57,6 +58,29 @@ def given_of(options: Options, question: str, *, cwd: Path, environ: Mapping[str
         changes_of=options.changes_of if question else None,
         project=None if options.no_logs else cwd,
         listed=not options.no_logs,
+    )
+
+
+def given_for_workers(options: Options, question: str, *, cwd: Path, environ: Mapping[str, str]) -> CallerRequest:
+    """Return the same for the workers of a shared store, which get the directories of this machine as uploads. Raises
+    `MassgenError` config_invalid, invalid_arguments.
+    """
+    if options.session_id is not None or options.changes_of is not None:
+        message = (
+            "--session and --changes-of need the runs of this machine. Leave them out, or unset "
+            f"{STORE_VARIABLE} to start the run here."
+        )
+        raise MassgenError("invalid_arguments", message)
+    given = given_of(options, question, cwd=cwd, environ=environ)
+    paths = [given_path(str(directory.resolve()), "write") for directory in options.context]
+    return replace(
+        given,
+        consent=replace(given.consent, grants_paths=True),
+        context_paths=paths,
+        checked=None,
+        project=None,
+        elsewhere=True,
+        uploads=bool(paths),
     )
 
 
