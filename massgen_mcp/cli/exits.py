@@ -70,7 +70,7 @@ def exit_of_error(error: "MassgenError") -> int:
 
 
 class ExitCodes(NamedTuple):
-    """What a verb exits with, beside its own outcomes."""
+    """The exit codes of a kind of verb, beside those of its own outcomes."""
 
     usage: int
     """The command line is wrong."""

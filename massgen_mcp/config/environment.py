@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -99,3 +100,38 @@ def variables_in(values: Iterable[str]) -> tuple[str, ...]:
 def filled(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """The values with what stands in the variables. Raises `KeyError` with the name of one that is not set."""
     return {name: _VARIABLE.sub(lambda match: environ[match[1]], value) for name, value in values.items()}
+
+
+# -- names of variables that hold keys of models ----------------------------------------------------------------------
+
+_FURTHER_KEYS = {"CLAUDE_CODE_OAUTH_TOKEN": "claude", "ANTHROPIC_AUTH_TOKEN": "claude"}
+"""Variables of a provider that the table of providers lacks, with the provider's row."""
+
+KEY_VARIABLES = frozenset({name for row in PROVIDERS for name in row.key_variables} | _FURTHER_KEYS.keys())
+"""The variables of all known providers."""
+
+_KEY_LIKE = re.compile(r"(?:.*_)?(?:APIKEY|KEY|TOKEN)_?\d*")
+_NO_MODEL = re.compile(
+    r"(?:AWS|GITHUB|GH|GITLAB|BITBUCKET|CI|ACTIONS|RUNNER|JENKINS|BUILDKITE|CIRCLE|SSH|GPG|GNUPG|NPM|NODE_AUTH|YARN"
+    r"|PYPI|TWINE|UV|POETRY|PIP|CARGO|RUBYGEMS|DOCKER|KUBE\w*|HELM|VAULT|CONSUL|NOMAD|TF|TERRAFORM|PULUMI|ARM"
+    r"|AZURE_(?:CLIENT|STORAGE|DEVOPS|TENANT|SUBSCRIPTION|AD)|GOOGLE_(?:APPLICATION|CLIENT|OAUTH)|GCP|GCLOUD|CLOUDSDK"
+    r"|FIREBASE|SUPABASE|CLOUDFLARE|CF|DIGITALOCEAN|HEROKU|NETLIFY|VERCEL|FLY|LINODE|HCLOUD|STRIPE|PAYPAL|TWILIO"
+    r"|SENDGRID|MAILGUN|SLACK|DISCORD|TELEGRAM|JIRA|ATLASSIAN|LINEAR|NOTION|SENTRY|DATADOG|DD|NEW_RELIC|SNYK|SONAR"
+    r"|CODECOV|DATABASE|DB|PG\w*|POSTGRES\w*|MYSQL|MONGO\w*|REDIS|MASSGEN_MCP)_.*"
+    r"|.*(?:SECRET|PASSWORD|PASSWD|PASSPHRASE|PRIVATE|CREDENTIAL|ACCESS_KEY|SIGNING|ENCRYPTION|MASTER_KEY|DEPLOY"
+    r"|WEBHOOK|COOKIE|SESSION|JWT|REFRESH).*"
+)
+
+
+def is_model_key(variable: str) -> bool:
+    """Check by its name whether a variable holds the key of a model: the providers' own variables, and names that end
+    in KEY or TOKEN and belong to no other service."""
+    if find_key_owners(variable):
+        return True
+    return _KEY_LIKE.fullmatch(variable) is not None and _NO_MODEL.fullmatch(variable) is None
+
+
+def find_key_owners(variable: str) -> frozenset[str]:
+    """Return the rows of the table of providers whose key this is."""
+    rows = [row.type for row in PROVIDERS if variable in row.key_variables]
+    return frozenset([*rows, *([_FURTHER_KEYS[variable]] if variable in _FURTHER_KEYS else ())])

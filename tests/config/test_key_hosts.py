@@ -6,9 +6,9 @@ from pydantic import TypeAdapter
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.access.agent_clis import find_login
 from massgen_mcp.config.access.key_hosts import host_of, may_go
+from massgen_mcp.config.environment import is_model_key
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models.backends import BackendConfig, ClaudeCodeBackendConfig
-from massgen_mcp.config.providers.key_names import is_model_key
 from massgen_mcp.errors import BackendError, MassgenError
 
 BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)

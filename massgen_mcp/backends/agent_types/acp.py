@@ -21,11 +21,10 @@ from massgen_mcp.config.access.key_hosts import is_own_key
 from massgen_mcp.config.access.members import require_parts
 from massgen_mcp.config.access.permissions import StartAgentCli
 from massgen_mcp.config.access.prices import UnknownPrice
-from massgen_mcp.config.environment import called_a_secret, is_set
+from massgen_mcp.config.environment import called_a_secret, is_model_key, is_set
 from massgen_mcp.config.models.backends import ACP_PRESETS, AcpBackendConfig, AcpPreset
 from massgen_mcp.config.own_clis import OwnCli
 from massgen_mcp.config.providers.catalog import NEWEST, named_provider
-from massgen_mcp.config.providers.key_names import is_model_key
 from massgen_mcp.home import known_levels
 from massgen_mcp.sandbox import Wishes, choose
 

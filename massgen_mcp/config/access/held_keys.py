@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.environment import called_a_secret
-from massgen_mcp.config.providers.key_names import KEY_VARIABLES, is_model_key
+from massgen_mcp.config.environment import KEY_VARIABLES, called_a_secret, is_model_key
 from massgen_mcp.redaction import Redactor
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.access.acceptances import PAIRS_FILE, Pair, accepted_pairs
-from massgen_mcp.config.environment import check_address, is_set, read_key
+from massgen_mcp.config.environment import check_address, find_key_owners, is_model_key, is_set, read_key
 from massgen_mcp.config.models.http_backends import AnyHttpBackend, AzureBackendConfig
 from massgen_mcp.config.providers.addresses import is_loopback, port_in, repair_base_url, same_address
 from massgen_mcp.config.providers.catalog import (
@@ -24,7 +24,6 @@ from massgen_mcp.config.providers.catalog import (
     owner_of,
     wire_at,
 )
-from massgen_mcp.config.providers.key_names import find_key_owners, is_model_key
 
 CLAUDE_URL = "https://api.anthropic.com"
 """Whom the Claude Code CLI asks."""

@@ -161,8 +161,8 @@ def _lower_words(text: str) -> list[str]:
 
 
 def choose_refuter(one: Reviewed, vendors: Mapping[str, str], load: Mapping[str, int]) -> str | None:
-    """Of those agents the least busy one of a vendor that has not found it; else one that has not; else one of another
-    vendor than who named it first. None: there is nobody.
+    """Choose the least busy agent of a vendor that has not found it; else one that has not; else one of another vendor
+    than the agent that named it first. Return None if there is no such agent.
     """
     finders = {vendors.get(agent) for agent in one.found_by}
     ways = (

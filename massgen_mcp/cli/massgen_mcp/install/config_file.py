@@ -146,7 +146,7 @@ def _with_entry(file: Path, text: str, section: str, name: str, entry: ServerEnt
 
 
 def _is_right(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:
-    """Whether the text says what is wanted, an empty section being as good as none."""
+    """Check that the text has the wanted settings. An empty section counts as none."""
     try:
         document = _parse_text(file, text)
     except MassgenError:
