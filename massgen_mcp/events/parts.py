@@ -79,23 +79,17 @@ class Strategy:
     """The stage in which it finds the winner; where it finds none there, votes decide."""
     may_test: bool = False
     """Tests that agents write may decide, where enough answers change files."""
-
-    @property
-    def runs_scripts(self) -> bool:
-        """Agents write scripts that run on the files of answers."""
-        return self.may_test or self.stage == "synthesise"
-
-    @property
-    def counts_substance(self) -> bool:
-        """Fewer answers can do, if they say the same; elsewhere each one adds something."""
-        return self.stage in ("vote", "test")
+    runs_scripts: bool = False
+    """Agents write scripts that run on the files of answers."""
+    counts_substance: bool = False
+    """Fewer answers can do, if they say the same; elsewhere each one adds something."""
 
 
 STRATEGIES: Mapping[Decide, Strategy] = {
-    "auto": Strategy("vote", may_test=True),
-    "vote": Strategy("vote"),
-    "checks": Strategy("test", may_test=True),
-    "synthesise": Strategy("synthesise"),
+    "auto": Strategy("vote", may_test=True, runs_scripts=True, counts_substance=True),
+    "vote": Strategy("vote", counts_substance=True),
+    "checks": Strategy("test", may_test=True, runs_scripts=True, counts_substance=True),
+    "synthesise": Strategy("synthesise", runs_scripts=True),
     "judge": Strategy("compare"),
 }
 

@@ -54,7 +54,9 @@ class Acp(AgentType[AcpBackendConfig]):
         return preset_of(config).most_output
 
     def get_priced_model(self, config: AcpBackendConfig) -> str | None:
-        return NEWEST.get(preset_of(config).vendor) if config.model == "default" else None
+        if config.model != "default":
+            return None
+        return NEWEST.get(preset_of(config).vendor)
 
     def bound_unknown_price(self, config: AcpBackendConfig, environ: Environ) -> UnknownPrice | None:
         """Bound the calls of an agent whose key pays for tokens; a subscription, or an unknown vendor, has no bound."""
