@@ -106,7 +106,7 @@ CONFIRM = 2
 
 
 def most_asked(effort: Effort, max_agents: int | None, team: int) -> int:
-    """So many agents of a team are asked for an answer at most."""
+    """Return the maximum number of agents of a team that are asked for an answer."""
     return min(max_agents or (team if effort == "high" else 7), team)
 
 
@@ -542,7 +542,7 @@ class Changes(Event):
 
     @property
     def count(self) -> int:
-        """How many files are changed."""
+        """The number of changed files."""
         return len(self.files) + self.more
 
     def __str__(self) -> str:
