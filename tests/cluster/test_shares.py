@@ -197,14 +197,14 @@ async def test_the_only_place_goes_from_worker_to_worker(machines: Cluster) -> N
 
 
 async def test_the_place_of_a_worker_that_was_killed_comes_back(machines: Cluster) -> None:
+    """Neither worker has room for a second run, so the call that waits is the only one that can get the place."""
     service = machines.service()
-    first = machines.add_worker()
+    first = machines.add_worker("--concurrency", "1")
     async with held_model(lambda _: answering()) as model:
         config = team(machines.home, model, concurrency=1)
         runs = await started(service, config, "one")
         await wait_until(lambda: model.held, PATIENCE)
-        machines.add_worker()
-        first.send(signal.SIGSTOP)  # it takes no more runs
+        machines.add_worker("--concurrency", "1")
         runs |= await started(service, config, "two")
         await until_event(service, runs["two"], ModelCallWaiting)
         assert len(model.held) == 1
