@@ -94,7 +94,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "quota_reached": Meaning(
         "The user has reached the limit on runs or on spending.",
-        "Wait for the next day or month (UTC), or give a smaller `max_usd`.",
+        "Wait for the next day or month (UTC), or pass a smaller `max_usd`.",
         frozenset({"start_run", "control_run"}),
     ),
     "invalid_action": Meaning(

@@ -83,7 +83,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "… answered with … instead of an event stream; is base_url right?",
             "Another service, such as a login page or a proxy, answered at this address.",
-            "Correct `base_url`; often `/v1` is missing.",
+            "Correct `base_url`; `/v1` is often missing.",
         ),
         Entry(
             "… with a web page, which … may have sent",
@@ -149,7 +149,7 @@ Clients word these problems differently.
 IN_CLIENTS = (
     Entry(
         "the server failed to start, `ENOENT`, command not found",
-        "`massgen-mcp` isn't on the client's PATH, which is usual for clients started from a desktop.",
+        "`massgen-mcp` isn't on the client's PATH, which is common for clients started from the desktop.",
         "Run `massgen install CLIENT`, which writes the full path into the entry.",
     ),
     Entry(
@@ -178,7 +178,7 @@ REASONS_HEAD = """
 ## Why an agent was dropped
 
 The reason is in `degraded` of `get_result`, `error.reason` of `status.json` and the event `agent_dropped`. The
-other agents continue, and the dropped agent's answers remain.
+other agents continue, and the dropped agent's answers are kept.
 
 """
 ENDS_HEAD = """
@@ -189,27 +189,27 @@ those in the table above. massgen keeps the best answer.
 
 """
 WHY: Mapping[FailureReason | DropReason, str] = {
-    "auth": "The provider refused the key.",
+    "auth": "The provider rejected the key.",
     "quota_exhausted": "The provider account has no credit left, or has reached its limit.",
-    "rate_limited": "The provider allowed no more calls, even after retries.",
+    "rate_limited": "The provider's rate limit was exceeded, even after retries.",
     "model_not_found": "The provider or server has no model with this name.",
     "unreachable": "No server answered at the address.",
-    "tools_unsupported": "The server refuses tools, and the model failed without them.",
+    "tools_unsupported": "The server doesn't accept tools, and the model failed without them.",
     "context_too_small": "The question, the answers and the files together exceed the model's context.",
     "content_filter": "The provider's content filter blocked the reply, or the model refused to reply.",
     "provider_error": "The provider failed repeatedly.",
     "bad_request": "The provider rejected the request.",
-    "bad_reply": "The reply was too large, or not valid for this API.",
+    "bad_reply": "The reply was too large, or invalid for this API.",
     "timeout": "A call, a round or the run took too long; the message names the limit.",
     "no_action": "The model's replies contained neither an answer nor a vote that massgen could read.",
     "budget": "The next call would exceed the remaining budget.",
-    "cut_off": "The agent had changed files but not answered when the run ended.",
+    "cut_off": "When the run ended, the agent had changed files but hadn't answered.",
     "internal": "A bug in massgen.",
     "no_quorum": "Too few agents remained to decide.",
     "no_answer": "No agent gave an answer.",
     "sandbox_denied": "The run needs a sandbox, but none works on this machine.",
     "config_invalid": "The config can't run on this machine.",
-    "runner_lost": "The processes that executed the run died too often.",
+    "runner_lost": "The run's processes died too many times.",
 }
 ENDS: Mapping[str, tuple[str, str]] = {
     "timed_out": ("The run reached its time limit.", REMEDIES["timeout"]),
@@ -228,8 +228,8 @@ ENDS: Mapping[str, tuple[str, str]] = {
 CODES_HEAD = """
 ## Codes of errors
 
-Every interface reports refusals as `ERROR CODE:`; in Python, the code is the attribute `code` of `MassgenError`. The
-command line also has [exit codes](cli.md#exit-codes).
+Every interface reports rejected requests as `ERROR CODE:`; in Python, the code is the attribute `code` of
+`MassgenError`. The command line also has [exit codes](cli.md#exit-codes).
 
 """
 
