@@ -244,7 +244,7 @@ def _check_length(path: Path) -> None:
         raise MassgenError(
             "invalid_arguments",
             f"{HOME_VARIABLE} makes the state directory's path too long: use at most {MAX_PATH_BYTES} bytes, "
-            f"with at most {MAX_NAME_BYTES} between two slashes",
+            f"and at most {MAX_NAME_BYTES} per directory name",
         )
 
 

@@ -104,7 +104,7 @@ class People:
             if missing := sorted(variable for variable in person.keys.values() if variable not in environ):
                 raise _wrong(f"{name}: {missing[0]} is not set")
             if name == OPERATOR:
-                raise _wrong(f"the name {OPERATOR} is reserved for the owner of --token-file")
+                raise _wrong(f"the name '{OPERATOR}' is reserved for the owner of --token-file")
             own = {key: environ[variable] for key, variable in person.keys.items()}
             one = User(name, person, {**self._environ, **own})
             self._anybody = one if name == ANYBODY else self._anybody

@@ -99,7 +99,9 @@ class Evaluation:
         known = [(item, self._kept_result(who, item)) for item in self.items for who in (*self.teams, ONE)]
         ours = all("measured" in line for line in self.results.all)
         if not ours or any(line and line["question"] != item.question for item, line in known):
-            raise MassgenError("invalid_arguments", "the results file belongs to another comparison; name another file")
+            raise MassgenError(
+                "invalid_arguments", "the results file belongs to another comparison; use a different file"
+            )
         at_once = max(1, self.concurrency // (len(self.teams) + 1))
         for begin in range(0, len(self.items), at_once):
             block = self.items[begin : begin + at_once]
@@ -324,7 +326,7 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     if weak := sum(bool(line["weak"]) for line in found):
         parts.append(f"weak: {weak}")
     if uncopied := count_uncopied(found):
-        parts.append(f"runs without a copy of a directory: {uncopied}")
+        parts.append(f"runs with a directory that couldn't be copied: {uncopied}")
     return "; ".join(parts)
 
 
@@ -354,4 +356,4 @@ def _best_member(team: str, lines: Mapping[str, ResultLine]) -> Iterator[Row]:
         name: {item: line["members"][name] for item, line in lines.items() if name in line["members"]} for name in names
     }
     best = max(names, key=lambda name: sum(right[name].values()) / len(right[name]))
-    yield Row(f"best member of {team}", right[best], None, 0, {}, f"{best} has the best first answers, in hindsight")
+    yield Row(f"best member of {team}", right[best], None, 0, {}, f"in hindsight, {best} gave the best first answers")

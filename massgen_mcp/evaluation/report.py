@@ -23,7 +23,7 @@ tr + tr { border-top: 1px solid #ccc; } svg { max-width: 100%; height: auto; }
 
 def headline(found: Evaluation, source: str) -> str:
     usd = sum(line["usd"] or 0.0 for line in found.results.all)
-    unknown = "" if all(line["priced"] for line in found.results.all) else ", plus calls at an unknown price"
+    unknown = "" if all(line["priced"] for line in found.results.all) else ", plus calls with unknown prices"
     mixed = " The runs used different versions of configs, prompts or packages." if found.mixed else ""
     asked = f"{len(found.whole)} of {len(found.items)} items of {source}"
     return f"{asked}: {found.stopped}. {dollars(usd)} spent{unknown}.{mixed}"

@@ -79,7 +79,7 @@ class Scorer:
         choice = await choose(Wishes(), known_levels(environ))
         if choice.level is None:
             raise MassgenError(
-                "invalid_arguments", f"these tasks need a sandbox for programs that models write: {choice.why}"
+                "invalid_arguments", f"these tasks need a sandbox to run model-written programs: {choice.why}"
             )
         return cls(choice)
 
@@ -106,7 +106,7 @@ class Scorer:
     async def _printed(self, workspace: Path, scratch: Path) -> list[str]:
         level, output = self.sandbox.level, Output()
         if level is None:
-            raise MassgenError("internal", "the task needs to run a program, but there is no sandbox")
+            raise MassgenError("internal", "the task needs to run a program, but no sandbox is available")
         policy = Policy(workspace=workspace, scratch=scratch, bounds=ResourceLimits(seconds=_SECONDS))
         try:
             async with spawn(["python3", "/workspace/runner.py"], policy, level) as process:

@@ -84,7 +84,9 @@ def read_items(name: str) -> list[Item]:
     """
     if name.startswith("@"):
         if name[1:] not in SHIPPED:
-            raise MassgenError("invalid_arguments", f"there is no {name}; available: @{', @'.join(SHIPPED)}")
+            raise MassgenError(
+                "invalid_arguments", f"there are no built-in tasks called {name}; available: @{', @'.join(SHIPPED)}"
+            )
         text = (resources.files("massgen_mcp.evaluation") / "tasks" / f"{name[1:]}.jsonl").read_text(encoding="utf-8")
     else:
         try:
@@ -130,7 +132,7 @@ def _items(lines: Sequence[str], source: str) -> list[Item]:
             continue
         item = item.model_copy(update={"id": item.id or str(number)})
         if item.id in found:
-            faults.append(f"{source}:{number}: the id {item.id!a} is already used")
+            faults.append(f"{source}:{number}: the id {item.id!a} is used twice")
         found[item.id] = item
     if faults or not found:
         raise MassgenError("invalid_arguments", "\n".join(faults) or f"{source}: the file is empty")

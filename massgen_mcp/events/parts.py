@@ -382,7 +382,7 @@ class PriceBound(Event):
     """Output tokens, of a short input."""
 
     def __str__(self) -> str:
-        what = {"family": f"a {self.of} model", "provider": f"a model of {self.of}", "list": "any listed model"}
+        what = {"family": f"a {self.of} model", "provider": f"a model from {self.of}", "list": "any listed model"}
         usd = f"${self.input_usd_per_million:g} and ${self.output_usd_per_million:g}"
         price = f"{usd} per million input and output tokens"
         return f"{price}, the highest known price of {what[self.scope]}"

@@ -286,6 +286,6 @@ def caps_of_next(
 def format_bound_note(model: str, bound: PriceBound) -> str:
     """Return at which price the calls of a model of unknown price are counted, and which keys change that."""
     return (
-        f"The price of {model} is unknown, so massgen counts its calls at {bound}. Set `price` or `price_as` in "
-        "its backend to give the right price, or limit tokens with `max_tokens` under `budget`."
+        f"The price of {model} is unknown, so massgen counts its calls at {bound}. Set the right price with "
+        "`price` or `price_as` in its backend, or limit tokens with `max_tokens` under `budget`."
     )

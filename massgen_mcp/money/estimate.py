@@ -70,14 +70,14 @@ class TeamPrices:
         """Sentences that a person should know before the run."""
         counted = [format_bound_note(model, bound) for model, bound in self.bounded.items()]
         counted += [
-            f"Each call to {model} reserves up to ${usd:.2g}, so it may have to wait for other agents' calls."
+            f"Each call to {model} reserves up to ${usd:.2g}, so other agents' calls may delay it."
             for model, usd in self.waiting.items()
         ]
         if self.by_tokens:
             models = ", ".join(self.by_tokens)
             counted.append(
-                f"The price of {models} is unknown, so `max_calls` ({self.max_calls:,}) and `max_tokens` "
-                f"({self.max_tokens:,}), not `max_usd`, limit its calls."
+                f"The price of {models} is unknown, so its calls are limited by `max_calls` ({self.max_calls:,}) and "
+                f"`max_tokens` ({self.max_tokens:,}), not by `max_usd`."
             )
         return tuple(counted)
 
@@ -192,7 +192,7 @@ class Estimate:
             return "price unknown"
         agents = "one agent" if self.unpriced == 1 else f"{self.unpriced} agents"
         unknown = f", with {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
-        guessed = " at the prices of the models' own providers" if self.guessed and self.usual is None else ""
+        guessed = " at the model makers' list prices" if self.guessed and self.usual is None else ""
         return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
 
     def _format_basis(self) -> str:

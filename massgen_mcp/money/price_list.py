@@ -126,7 +126,7 @@ def read_snapshot(data: bytes) -> "DataSnapshot":
     except ValueError:
         raise ValueError("it is not JSON") from None
     if not isinstance(raw, list):
-        raise ValueError("expected the data.json of genai-prices: a list of providers")  # noqa: TRY004 - of a file
+        raise ValueError("expected genai-prices' data.json, a list of providers")  # noqa: TRY004 - of a file
     try:
         providers = _providers_from_raw(raw)
     except Exception as error:  # noqa: BLE001 - whatever its own parser raises for what is no list of its

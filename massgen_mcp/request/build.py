@@ -148,7 +148,7 @@ async def build_request(given: CallerRequest) -> RunRequest:
     if given.output_file is not None:
         given.output_file.check()
     if given.changes_of is not None and given.session_id is None:
-        raise MassgenError("invalid_arguments", "changes_of needs the session of the earlier turn; pass its session_id")
+        raise MassgenError("invalid_arguments", "changes_of needs the earlier turn's session; pass its session_id")
     team = await adjusted_team(given)
     if not given.elsewhere:
         await require_programs(team.config, team.environ)

@@ -24,18 +24,18 @@ class OutputFile:
         try:
             directory = self._target.parent
             if self.path.is_dir():
-                problem = "is a directory; name a file"
+                problem = "is a directory; give a file name"
             elif not directory.is_dir():
                 problem = f"the directory {directory} doesn't exist; create it first"
             elif self._is_whole and not os.access(directory, os.W_OK):
                 problem = (
-                    f"cannot create a file in the directory {directory}; change its permissions, or name another "
+                    f"cannot create a file in the directory {directory}; change its permissions, or use another "
                     "directory"
                 )
             elif "\0" in self.path.name:
                 problem = "a file name can't contain a null character"
             elif len(os.fsencode(self.path.name)) > MAX_NAME_BYTES:
-                problem = f"its name has more than {MAX_NAME_BYTES} bytes"
+                problem = f"its name is longer than {MAX_NAME_BYTES} bytes"
             else:
                 return
         except OSError as error:

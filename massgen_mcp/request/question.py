@@ -14,8 +14,8 @@ def check_question(question: str) -> None:
     if len(question) > MAX_QUESTION_CHARACTERS:
         raise MassgenError(
             "invalid_arguments",
-            f"the question has {len(question)} characters, but at most {MAX_QUESTION_CHARACTERS} are allowed; "
-            "put large material into files and name them in context_paths",
+            f"the question has {len(question)} characters; the limit is {MAX_QUESTION_CHARACTERS}. "
+            "Put large material in files and list them in context_paths",
         )
     check_text("the question", question)
 

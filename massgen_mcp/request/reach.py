@@ -107,7 +107,7 @@ class Reach:
             ),
         }
         parts_with_names = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
-        return "; ".join(parts_with_names) or "no hosts, no keys, changes none of your files"
+        return "; ".join(parts_with_names) or "no hosts, no keys, no changes to your files"
 
 
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:

@@ -108,7 +108,7 @@ def require_apart(config: Config) -> None:
         if not (around_one or around_other):
             continue
         outer, inner = (other, one) if around_one else (one, other)
-        where = "is the same as" if around_one and around_other else "lies in"
+        where = "is the same as" if around_one and around_other else "is inside"
         message = f"{show_name(inner)} {where} {show_name(outer)}, but both have permission: write"
         raise MassgenError("invalid_arguments", f"context_paths: {message}; list only {show_name(outer)}")
 
@@ -135,8 +135,8 @@ def _without_nested_runs(config: Config) -> Iterator[str]:
     ]
     if found and config.nested is None:
         yield (
-            f"{', '.join(found)}: the instructions mention running massgen, but the sandbox for commands lacks "
-            "massgen. For nested runs, add `nested: {}`: agents then have the tool `delegate` "
+            f"{', '.join(found)}: the instructions mention running massgen, but massgen isn't in the command "
+            "sandbox. For nested runs, add `nested: {}`, which gives agents the `delegate` tool "
             "(docs/nested-runs.md)."
         )
 
@@ -146,7 +146,7 @@ def require_files(config: Config) -> None:
     if config.orchestrator.checks and not config.orchestrator.context_paths:
         raise MassgenError(
             "invalid_arguments",
-            "`checks` test changes to your directories; name a directory in context_paths, or leave `checks` out",
+            "`checks` test changes to your directories; add a directory to context_paths, or remove `checks`",
         )
 
 
@@ -168,9 +168,11 @@ def require_copyable(config: Config, environ: Mapping[str, str]) -> None:
             what = "your home directory"
         else:
             continue
-        message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, since it is {what}"
-        ways = "work in the project's directory, or name that directory; if agents only read, set permission: read"
-        raise MassgenError("invalid_arguments", f"{message}; {ways}, and leave checks out")
+        message = f"massgen doesn't copy the context path {show_name(context.path)} for agents, because it is {what}"
+        ways = (
+            "run massgen in your project's directory, or pass that directory; if agents only read, set permission: read"
+        )
+        raise MassgenError("invalid_arguments", f"{message}; {ways} and remove checks")
 
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -201,8 +203,8 @@ def require_check_programs(checks: Iterable[str], config: Config, environ: Mappi
             continue
         message = f"check {show_name(check)}: program not found: {show_name(program)}"
         where = "(not on PATH)" if "/" not in program else "(no such path)"
-        ways = "install it, or name a script of your project by its path, such as ./check.sh"
-        raise MassgenError("invalid_arguments", f"{message} {where}; {ways}. massgen asked no model")
+        ways = "install it, or give the path of a script in your project, such as ./check.sh"
+        raise MassgenError("invalid_arguments", f"{message} {where}; {ways}. No model was called")
 
 
 def _find_program(check: str) -> str | None:
@@ -227,7 +229,7 @@ def _is_there(program: str, projects: Iterable[Path], environ: Mapping[str, str]
 _MEDIA = {
     "an image": (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"),
     "a PDF": (".pdf",),
-    "a sound": (".mp3", ".wav", ".ogg", ".flac", ".m4a", ".aac", ".opus"),
+    "an audio file": (".mp3", ".wav", ".ogg", ".flac", ".m4a", ".aac", ".opus"),
     "a video": (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v"),
 }
 
@@ -247,7 +249,7 @@ def describe_ignored(config: Config) -> list[str]:
     """Name the settings that have no effect any more, in sentences."""
     if not config.orchestrator.refute:
         return []
-    return ["`refute` is ignored, because its tests rejected one in twenty correct winners. Leave it out."]
+    return ["`refute` is ignored, because its tests rejected one in twenty correct winners. Remove it."]
 
 
 def require_neutral_judge(config: Config) -> None:
@@ -258,7 +260,7 @@ def require_neutral_judge(config: Config) -> None:
     if compares and judge is not None and len(set(vendors.values())) == 1:
         raise MassgenError(
             "config_invalid",
-            f"orchestrator.judge: all agents are from the judge's vendor, {vendors[judge]}; name a judge "
+            f"orchestrator.judge: all agents are from the judge's vendor, {vendors[judge]}; choose a judge "
             "from another vendor",
         )
 

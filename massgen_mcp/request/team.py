@@ -21,7 +21,7 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import ConfigFile, Consent, Origin, read_file, require_trust
 
 NO_SCRIPTS = (
-    "massgen doesn't run scripts that agents write, since you haven't allowed it: run "
+    "massgen won't run agent-written scripts, because you haven't allowed it: run "
     "`massgen validate --trust {path}`, or set `decide` in the call."
 )
 """Of a config that goes on without them."""
@@ -110,11 +110,11 @@ def _name_unread(cwd: Path, project: Path) -> str | None:
     if not found:
         return None
     first = on_one_line(shlex.quote(found[0]))
-    verb = "looks like a team, but massgen doesn't read it"
+    verb = "looks like a team config, but massgen isn't using it. To use it"
     if len(found) > 1:
-        verb = "look like teams, but massgen doesn't read them"
+        verb = "look like team configs, but massgen isn't using them. To use one"
     to = on_one_line(shlex.quote(os.path.relpath(project, cwd)))
-    return f"{on_one_line(', '.join(found))} {verb}. To use it, pass `--config {first}`, or move it to {to}."
+    return f"{on_one_line(', '.join(found))} {verb}, pass `--config {first}`, or move it to {to}."
 
 
 def _is_like_team(place: Path) -> bool:

@@ -77,9 +77,7 @@ def _hashed(file: Path, most: int) -> tuple[str, int]:
                 digest.update(piece)
                 size += len(piece)
                 if size > most:
-                    raise _unfit(
-                        file, f"is too large: together, skills can have at most {MAX_SKILL_BYTES // 1024 // 1024} MiB"
-                    )
+                    raise _unfit(file, f"is too large: skills can total at most {MAX_SKILL_BYTES // 1024 // 1024} MiB")
     except OSError as error:
         raise _unfit(file, f"isn't a regular file, or can't be read: {error.strerror}") from error
     return digest.hexdigest(), size
@@ -280,16 +278,16 @@ def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], grant
 def _reaches_out(file: ConfigFile, demands: Sequence[Permission], consent: Consent) -> MassgenError:
     path = _quoted(file.path)
     if consent.options:
-        way = f"name the config: --config {path}"
+        way = f"pass it explicitly: --config {path}"
     elif consent.grants_paths:
-        way = f"run `massgen validate --trust {path}`, then name the config as `team`"
+        way = f"run `massgen validate --trust {path}`, then pass the config as `team`"
     else:
         way = "pass the config's path as `config`; with LiteLLM, use the model `massgen/path:FILE`"
     listed = "\n".join(_demand_lines(file, demands))
     return MassgenError(
         "config_untrusted",
-        f"{on_one_line(file.path)} came with this directory and asks for access outside it, so massgen started "
-        f"nothing. It asks for these permissions (! means risky):\n{listed}\nA config found in a directory "
+        f"{on_one_line(file.path)} came with this directory and asks for access outside it, so nothing was "
+        f"started. It asks for these permissions (! means risky):\n{listed}\nA config found in a directory "
         f"is always confined to {on_one_line(file.project)}, even if you accept it. To allow this access, "
         f"{way}",
     )
@@ -332,7 +330,7 @@ def _trust_error(
             assert_never(origin)
     what += ", and you haven't accepted its permissions" if known is None else ", and has changed since you accepted it"
     lines = [
-        f"{on_one_line(file.path)} {what}; massgen started nothing. It asks for these permissions (! needs consent):",
+        f"{on_one_line(file.path)} {what}; nothing was started. It asks for these permissions (! needs consent):",
         *listed,
         *new_since(file, known),
         ways,

@@ -350,7 +350,7 @@ class RunFacts:
         if failed := self.presentation_failed:
             rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
         if isinstance(self.end, RunCompleted) and self.unkept:
-            rows.append((self.end.winner, "internal", f"massgen didn't keep the answer's files: {self.unkept}"))
+            rows.append((self.end.winner, "internal", f"the answer's files weren't saved: {self.unkept}"))
         return rows
 
     @property

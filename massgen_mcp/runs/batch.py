@@ -53,7 +53,7 @@ class BatchQuestion(BaseModel, frozen=True, strict=True, extra="forbid", hide_in
 def read_questions(path: Path, results: Path) -> list[BatchQuestion]:
     """Of a file with a JSON object on each line. Raises `MassgenError` invalid_arguments, naming all wrong lines."""
     if path.resolve() == results.resolve():
-        raise MassgenError("invalid_arguments", f"{path}: name different files for the questions and the results")
+        raise MassgenError("invalid_arguments", f"{path}: use different files for the questions and the results")
     try:
         return questions_of(path.read_text(encoding="utf-8-sig").split("\n"), str(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -80,7 +80,7 @@ def questions_of(texts: Iterable[str], source: str) -> list[BatchQuestion]:
             faults.append(f"{source}:{number}: the id {question.id!a} is used twice")
         found[question.id] = question
     if not (found or faults):
-        faults.append(f"{source}: the file has no question; {_NO_OBJECT}")
+        faults.append(f"{source}: the file contains no questions; {_NO_OBJECT}")
     _refuse(faults)
     return [*found.values()]
 
@@ -205,7 +205,7 @@ class ResultsFile:
         except (ValueError, KeyError, TypeError, AttributeError):
             ours = False
         if not ours or not self.cut_off.startswith(_BEGINNING[: len(self.cut_off)]):
-            raise MassgenError("invalid_arguments", f"{path}: not a results file; name another file")
+            raise MassgenError("invalid_arguments", f"{path}: not a results file; use a different file")
 
     @classmethod
     @contextmanager
@@ -292,7 +292,7 @@ def summary(batch: Batch) -> str:
     degraded = count_degraded(result for result in batch.results if is_success(result))
     parts += [f"{degraded} of them with agents that dropped out"] if degraded else []
     uncopied = count_uncopied(result for result in batch.results if is_success(result))
-    parts += [f"{uncopied} of them without a copy of a directory"] if uncopied else []
+    parts += [f"{uncopied} of them with a directory that couldn't be copied"] if uncopied else []
     parts += (
         [f"{len(batch.left)} not asked, because any of them could exceed the budget; lower --max-usd-each"]
         if batch.left

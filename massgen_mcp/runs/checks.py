@@ -22,7 +22,7 @@ def check_action(view: RunView, action: Action, message: str) -> None:
         check_text("message", message)
         if view.ended:
             raise MassgenError(
-                "invalid_action", f"run {view.row.run_id} is {view.state}; it can't read messages any more"
+                "invalid_action", f"run {view.row.run_id} is {view.state}; it no longer accepts messages"
             )
     if action == "steer" and not view.snapshot.hears:
         raise MassgenError("invalid_action", f"run {view.row.run_id}: {TOO_LATE}")

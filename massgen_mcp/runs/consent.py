@@ -90,7 +90,7 @@ def require_consent(run_id: str, demands: RunDemands, accepted: str | None) -> N
         return
     ways = f"run `massgen resume {run_id} --trust`; in CI, pass --trust={demands.digest}"
     if accepted is not None:
-        ways = f"--trust names another digest; the current one is {demands.digest}"
+        ways = f"the digest in --trust doesn't match; the current one is {demands.digest}"
     listed = "\n".join(demands.describe_lines())
     raise MassgenError(
         "config_untrusted",

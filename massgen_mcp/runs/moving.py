@@ -157,7 +157,7 @@ def _written(engine: Engine, watch: Watch, view: RunView, target: Path) -> Moved
             runs.append((_moved_run(engine, one, request), files))
         write_run_file(target, runs)
     needs = f", with {', '.join(dict.fromkeys(keys))} set" if keys else ""
-    notes = () if view.ended else (f"Import that file once, where the run is to continue{needs}.",)
+    notes = () if view.ended else (f"Import that file only once, on the machine where the run should continue{needs}.",)
     return MovedOut(view.row.run_id, str(target), moved=not view.ended, notes=notes)
 
 
@@ -304,7 +304,8 @@ def _claim_file(file: Path, outer: _Arriving, store: str, *, back: bool, sure: b
     if not sure and back and outer.stood_still:
         message = f"run {run_id} may have continued in another store that imported {file}; {twice}"
         raise MassgenError(
-            "invalid_action", f"{message}. If you imported it nowhere else, repeat the command with --back --yes"
+            "invalid_action",
+            f"{message}. If you haven't imported it anywhere else, repeat the command with --back --yes",
         )
     earlier = _read_claim(mark)
     if not sure and earlier.startswith(f"{run_id} ") and earlier != claim:
@@ -361,7 +362,7 @@ def _take_in(
     arriving, demands = _check_demands(arriving, environ, accepts)
     if demands is not None and not demands.needed:
         notes.append(
-            "massgen doesn't run scripts that agents write in this run, since you haven't allowed that; to allow it, "
+            "massgen won't run agent-written scripts in this run, because you haven't allowed that; to allow it, "
             "import the run with --trust."
         )
     waits = demands is not None and bool(demands.needed)
@@ -427,7 +428,7 @@ def _arriving(access: RunAccess, moved: MovedRun, owner: str | None, place: Path
             raise MassgenError("run_damaged", f"{wrong} is negative or not a number, so nothing was imported")
         record = folded(records)
     except LookupError as error:
-        raise MassgenError("run_damaged", "the events of the run contradict each other") from error
+        raise MassgenError("run_damaged", "the run's events contradict each other") from error
     parent = request.nesting and request.nesting.parent
     if parent != run.parent or (record.seq and record.run_id != run.run_id):
         raise MassgenError("run_damaged", "the files belong to a different run than the manifest says")

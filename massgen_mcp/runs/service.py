@@ -40,7 +40,7 @@ ELSEWHERE = (
     "context_paths and checks need directories on this machine, but a worker on another machine executes the "
     "run: pass https://HOST/PATH of a git repository, or upload a directory with `massgen start --context DIR`"
 )
-CLONED_ELSEWHERE = "only a shared store's workers can clone git repositories; name a directory on this machine"
+CLONED_ELSEWHERE = "only a shared store's workers can clone git repositories; use a directory on this machine"
 NO_PROGRAMS = (
     "an agent of this team is a program that runs under the server's account, so it could see all users' "
     "runs; use only models as agents"

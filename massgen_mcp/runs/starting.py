@@ -225,7 +225,7 @@ def frozen_request(request: "RunRequest", outer: RunView | None, environ: Mappin
     if caps is None:
         message = (
             f"nested runs may use {nested.share_of_budget:.0%} of the budget (share_of_budget), "
-            "and too little of that is left"
+            "and not enough of that is left"
         )
         raise MassgenError("nesting_refused", message)
     seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds

@@ -27,15 +27,15 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "docker": ("commands have only the image's programs, not this machine's",),
     "podman": ("commands have only the image's programs, not this machine's",),
     "sandbox-exec": (
-        "commands see the real paths of this machine",
+        "commands see this machine's real paths",
         "massgen checks the limits for processes and memory a few times a second",
     ),
 }
 """What is harmless and still not as one would expect."""
 
 COUNTED = (
-    "since your user can't create control groups, massgen checks memory only up to fifty times a second: a command "
-    "may briefly exceed its limit, and memory in sockets or mappings of closed files isn't counted"
+    "your user can't create cgroups, so massgen checks memory only up to fifty times a second: a command "
+    "may briefly exceed its limit, and memory in sockets or in mappings of closed files isn't counted"
 )
 """What is said of a level of this machine where the kernel does not bound a command's memory."""
 
@@ -120,7 +120,7 @@ def start(level: LevelName, argv: list[str], policy: Policy, namespaces: tuple[i
         shown = tuple(replace(one, place=str(one.host)) for one in shown)
     environ = environment(variables, policy.toolchains, shown, SCRATCH)
     if policy.open_network and level not in CONTAINERS:
-        raise ValueError("only a container can have an open network")
+        raise ValueError("only a container can have unrestricted network access")
     if policy.unpacked is not None and level != "bubblewrap":
         raise ValueError("only bubblewrap can use programs from an image")
     match level:

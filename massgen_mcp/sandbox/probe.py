@@ -87,7 +87,7 @@ async def try_level(level: LevelName, *, image: str | None = None) -> LevelRepor
             with anyio.fail_after(TRY_SECONDS):
                 reports = await _reports(level, targets)
         except TimeoutError:
-            return LevelReport(level, False, f"a command in it didn't end within {TRY_SECONDS} s")
+            return LevelReport(level, False, f"a command in it didn't finish within {TRY_SECONDS} s")
         except (SandboxFailed, OSError, ValueError) as error:
             return LevelReport(level, False, f"it cannot start a command: {error}")
         outcomes = {**reports, **await anyio.to_thread.run_sync(targets.look)}
@@ -207,8 +207,8 @@ _REPORT = TypeAdapter(LevelReport)
 
 Wanted = Literal["auto"] | LevelName
 HOW_TO_GET_AN_IMAGE = (
-    "start Docker or Podman; or install bubblewrap, skopeo and umoci, and name an image on this machine as "
-    "`image_archive`; or remove docker and images from the config to use this machine's programs"
+    "start Docker or Podman; or install bubblewrap, skopeo and umoci, and set `image_archive` to an image on "
+    "this machine; or remove docker and images from the config to use this machine's programs"
 )
 _ELSE = "or set `sandbox: docker` or `podman` under `commands`; macOS has its own sandbox"
 _IN_IMAGE = "commands have only the image's programs, not this machine's"
@@ -257,16 +257,18 @@ async def choose(wishes: Wishes, cache: Path | None) -> SandboxChoice:
     refused: list[str] = []
     for level in _candidates(wishes):
         if wishes.network and level not in levels.WITH_NETWORK:
-            refused.append(f"{level}: the config asks for a network, which this sandbox can't offer")
+            refused.append(f"{level}: the config asks for network access, which this sandbox can't provide")
             continue
         if wishes.open_network and level not in levels.CONTAINERS:
-            refused.append(f"{level}: the config asks for an open network, which only a container can have")
+            refused.append(f"{level}: the config asks for unrestricted network access, which only a container can have")
             continue
         report = await report_on(level, cache, image=wishes.image if level in levels.CONTAINERS else None)
         if not report.holds:
             refused.append(f"{level}: {report.why}")
         elif wishes.network and level == "bubblewrap" and levels.UNUSUAL["usual_network"] in report.broken:
-            refused.append(f"{level}: the config asks for a network, but network relays don't work on this machine")
+            refused.append(
+                f"{level}: the config asks for network access, but network relays don't work on this machine"
+            )
         elif wishes.archive is None or level in levels.CONTAINERS:
             no_layers = levels.UNUSUAL["usual_layer"] in report.broken
             return SandboxChoice(level, "", report.notes, report.broken, no_layers)

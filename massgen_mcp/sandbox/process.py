@@ -226,7 +226,7 @@ class Output:
         left_out = self.total - len(self._head) - len(self._tail)
         if not left_out:
             return bytes(self._head + self._tail).decode(errors="replace")
-        note = f"\n[{left_out} bytes are left out here]\n"
+        note = f"\n[{left_out} bytes omitted]\n"
         return self._head.decode(errors="replace") + note + self._tail.decode(errors="replace")
 
 
@@ -253,7 +253,7 @@ _BEYOND: dict[EndReason, str] = {
     "processes": "it started more processes than allowed",
     "disk": "its files take more space than allowed; delete some first",
     "files": "there are more files than allowed; delete some first",
-    "hidden": "massgen cannot count the memory of a program that the command started: the file is unreadable",
+    "hidden": "massgen can't measure the memory of a program that the command started: its file is unreadable",
 }
 
 
@@ -262,7 +262,7 @@ def _how(ended: Ended, limit: float) -> str:
         case "exited":
             return f"exit code {ended.code}"
         case "time":
-            return f"ended after {limit:g} s, its time limit"
+            return f"timed out after {limit:g} s"
         case "memory" | "processes" | "disk" | "files" | "hidden":
             return f"ended: {_BEYOND[ended.reason]}"
         case "stopped":

@@ -125,13 +125,13 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
 
     team = home.config("team", agent("solo", {"answer": "done"}))
     both = home.config("both", agent("solo"), orchestrator={"context_paths": given(inner, repository.path)})
-    within = f"{inner} lies in {repository.path}, but both have permission: write; list only {repository.path}"
+    within = f"{inner} is inside {repository.path}, but both have permission: write; list only {repository.path}"
     async with home.client() as client:
         for paths, told in (
             ((repository.path, inner), within),
             ((repository.path, repository.path), f"{repository.path} is the same as {repository.path}"),
-            ((repository.path, link / "sub"), f"{link / 'sub'} lies in {repository.path}"),
-            ((link, inner), f"{inner} lies in {link}"),
+            ((repository.path, link / "sub"), f"{link / 'sub'} is inside {repository.path}"),
+            ((link, inner), f"{inner} is inside {link}"),
         ):
             code, message = await expect_error(
                 client, "start_run", question="q", config=team, context_paths=given(*paths), dry_run=True
@@ -143,7 +143,7 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
         refused = run_command(home, COMMAND_MODULE, *arguments)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert within in refused.stderr
-    with pytest.raises(massgen.MassgenError, match="lies in"):
+    with pytest.raises(massgen.MassgenError, match="is inside"):
         await massgen.run("q", config=team, context_paths=given(repository.path, inner))
 
 

@@ -271,7 +271,7 @@ async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says
     assert taken.tree is None
     assert taken.refused == (
         "context/folder is read-only: git is not installed; version 2.38 or newer is needed to work on files",
-        "context/alone.txt is read-only: it is a single file; to let agents change it, name its directory",
+        "context/alone.txt is read-only: it is a single file; to let agents change it, pass its directory",
     )
     assert [one.result for one in ended.of(ToolFinished)] == ["n\n", "alone\n"]
 

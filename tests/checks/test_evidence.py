@@ -165,7 +165,7 @@ async def test_a_check_that_takes_too_long_is_ended_and_fails_by_its_time_limit(
     limits = {"checks": ["echo begun; sleep 600"], "checks_timeout_seconds": 0.5}
     ended = await play(tmp_path, project, environ, [TELLS, {"answer": "42"}], **limits)
     (outcome,) = evidence(ended, "final").outcomes
-    assert (outcome.result, outcome.how, outcome.code) == ("failed", "ended after 0.5 s, its time limit", None)
+    assert (outcome.result, outcome.how, outcome.code) == ("failed", "timed out after 0.5 s", None)
 
 
 # -- what follows -----------------------------------------------------------------------------------------------------

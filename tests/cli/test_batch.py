@@ -200,7 +200,7 @@ def test_no_other_file_is_taken_for_results_or_changed(home: TempHome) -> None:
         assert "notes.md: not a results file" in told
         assert notes.read_bytes() == other
     told = batch(home, file.name, "--config", "@examples/scripted", "--output-file", file.name, code=1)
-    assert "name different files for the questions and the results" in told
+    assert "use different files for the questions and the results" in told
 
 
 def test_two_processes_never_work_on_one_batch(home: TempHome) -> None:

@@ -292,7 +292,7 @@ def test_in_a_pipe_every_line_is_a_question_and_the_output_is_plain(home: TempHo
     assert b"\x1b" not in done.stdout
     text = done.stdout.decode()
     assert text.startswith("massgen · Multi-Agent (2 agents): ada (scripted), bo (scripted)\n")
-    assert re.search(r"^(Agents run commands in this sandbox: |massgen refuses this run: )", text, re.MULTILINE)
+    assert re.search(r"^(Agents run commands in this sandbox: |massgen won't start this run: )", text, re.MULTILINE)
     assert "\nscripted's answer to: First?\n" in text
     assert "Conversation 1 turn" in text
     assert text.rstrip().endswith("Left the conversation.")

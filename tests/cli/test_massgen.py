@@ -72,14 +72,14 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
     directory = log_dir(done.stdout)
     assert re.fullmatch(r"log_\d{8}_\d{6}_\d{6}", directory.name)
     assert directory.parent == home.work / ".massgen" / "massgen_logs"
-    assert "You can commit config.yaml, the team of this project" in (home.work / ".massgen" / ".gitignore").read_text()
+    assert "You can commit config.yaml, this project's team" in (home.work / ".massgen" / ".gitignore").read_text()
     expected = [
         re.escape(f"LOG_DIR: {directory}"),
         re.escape(f"STATUS: {directory / 'status.json'}"),
         re.escape("AGENTS: agent_a (scripted/scripted), agent_b (scripted/scripted), agent_c (scripted/scripted)"),
         r"QUESTION: What is it\?",
         re.escape(IN_PROGRESS),
-        "TEAM: @examples/scripted; no hosts, no keys, changes none of your files",
+        "TEAM: @examples/scripted; no hosts, no keys, no changes to your files",
         "WINNER: agent_b",
         r"OUTCOME: \w+, 3 of 3 voted",
         r"DURATION: \d+\.\d+s",

@@ -218,7 +218,7 @@ MISTAKES = {
     "a diff without its option": Mistake("massgen review a.diff", 2, "--diff a.diff for a file"),
     "no JSON": Mistake("massgen batch q.txt", 1, f"q.txt:1: {OBJECT}", {"q.txt": "what is a\n"}),
     "a list of JSON": Mistake("massgen batch q.json", 1, f"q.json:1: {OBJECT}", {"q.json": '[{"question": "a"}]'}),
-    "no questions": Mistake("massgen batch q", 1, f"the file has no question; {OBJECT}", {"q": "\n"}),
+    "no questions": Mistake("massgen batch q", 1, f"the file contains no questions; {OBJECT}", {"q": "\n"}),
     "none at once": Mistake("massgen batch --concurrency 0 q", 1, "expected a number from 1 to 1000"),
 }
 

@@ -79,7 +79,7 @@ async def test_a_bubblewrap_that_never_returns_is_given_up(tmp_path: Path, monke
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(probe, "TRY_SECONDS", 1)
     report = await probe.try_level("bubblewrap")
-    assert (report.holds, report.why) == (False, "a command in it didn't end within 1 s")
+    assert (report.holds, report.why) == (False, "a command in it didn't finish within 1 s")
 
 
 def test_a_mark_before_the_question_on_standard_input_is_no_part_of_it(home: TempHome) -> None:

@@ -133,7 +133,7 @@ def test_agents_never_get_write_access_to_the_home_directory(home: TempHome) -> 
     config = person.config("home", agent("a"), orchestrator=paths)
     code, told = run(person, "-c", config, "q")
     assert code == 1
-    assert "is your home directory; work in the project's directory" in told
+    assert "is your home directory; run massgen in your project's directory" in told
     with terminal(person, "-m", "scripted/x", "q") as window:
         window.wait_for("massgen would keep your runs there, in .massgen/.", "Go on here (y/n) [n]:")
         window.type("n\r")
@@ -148,9 +148,11 @@ def test_a_file_that_looks_like_a_team_and_is_not_read_is_named(home: TempHome, 
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text("agent: {id: a, backend: {type: scripted}}\n")
     done = run_command(home, COMMAND_MODULE, "--dry-run", "q")
-    assert f"{name} looks like a team, but massgen doesn't read it. To use it, pass `--config {name}`" in done.stdout
+    assert (
+        f"{name} looks like a team config, but massgen isn't using it. To use it, pass `--config {name}`" in done.stdout
+    )
     (home.work / name).write_text("port: 80\n")
-    assert "doesn't read it" not in run_command(home, COMMAND_MODULE, "--dry-run", "q").stdout
+    assert "isn't using it" not in run_command(home, COMMAND_MODULE, "--dry-run", "q").stdout
 
 
 def test_bare_words_leave_a_conversation(home: TempHome) -> None:

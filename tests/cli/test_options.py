@@ -268,7 +268,9 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
             done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
             assert (done.returncode, done.stdout) == (1, "")
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
-            assert "If a gateway there serves more models than it lists, write `type: chatcompletion`" in done.stderr
+            assert (
+                "If this is a gateway that serves more models than it lists, set `type: chatcompletion`" in done.stderr
+            )
             assert len(server.requests) == asked, "an old list was believed"
         ((address, (_, names)),) = json.loads(kept.read_bytes()).items()
         assert (address, names) == (f"{server.url}/v1", ["big-2", "small-2"]), "what is older than a day has gone"

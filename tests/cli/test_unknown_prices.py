@@ -140,7 +140,7 @@ async def test_the_status_says_why_a_call_waits_for_the_budget_and_which_keys_ch
             ):
                 await anyio.sleep(0.05)
         assert f"(max_usd {CAP}) beside the calls under way" in told
-        assert "Set `price` or `price_as`" in told
+        assert "Set the right price with `price` or `price_as`" in told
         hold.set()
         await call(client, "wait_run", run_id=run_id)
         told = (await call(client, "get_status", run_id=run_id))["note"]
@@ -159,7 +159,7 @@ async def test_a_gateway_with_an_unknown_name_is_asked_only_what_fits_at_the_hig
         assert (poor.returncode, len(double.heads)) == (2, 0), poor.stdout
         assert "counts its calls at $150 and $600 per million input and output tokens" in poor.stdout
         assert "the highest known price of any listed model" in poor.stdout
-        assert "Set `price` or `price_as` in its backend" in poor.stdout
+        assert "Set the right price with `price` or `price_as` in its backend" in poor.stdout
         config = home.config("known", *agents, budget={"max_usd": 1, "max_tokens": 500_000})
         await run(proxied, "--automation", "--config", config, "q")
         assert double.heads, "with a limit of tokens it is asked"

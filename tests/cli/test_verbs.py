@@ -395,7 +395,7 @@ def test_a_run_whose_directory_was_deleted_is_told_with_what_forgets_it(home: Te
     shutil.rmtree(home.work / ".massgen" / "massgen_logs")
     for words in (("status",), ("result",), ("result", "--page"), ("watch",), ("export",)):
         told = verb(home, words[0], run_id, *words[1:])
-        assert f"its directory is gone; remove the run with `massgen prune {run_id}`" in told.stdout + told.stderr, (
+        assert f"its directory is missing; remove the run with `massgen prune {run_id}`" in told.stdout + told.stderr, (
             words
         )
     assert verb(home, "prune", run_id).returncode == DONE

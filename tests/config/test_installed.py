@@ -79,11 +79,11 @@ def test_validate_says_what_a_config_wants_and_cannot_have(home: TempHome, tmp_p
     bare = home.with_variables(PYTHONPATH=str(tmp_path / "first"))
     told = run_command(bare, COMMAND_MODULE, "--validate", str(team)).stdout
     assert "OK: " in told
-    assert "Note: reader: the instructions mention running massgen, but the sandbox" in told
+    assert "Note: reader: the instructions mention running massgen, but massgen isn't" in told
     assert "add `nested: {}`" in told
     assert "Note: coder: openai 2.54.0 is installed, but massgen-mcp needs openai<4" in told
     team.write_text(team.read_text() + "nested: {}\n")
     assert (
-        "the instructions mention running massgen, but the sandbox for commands lacks massgen"
+        "the instructions mention running massgen, but massgen isn't in the command sandbox"
         not in run_command(bare, COMMAND_MODULE, "--validate", str(team)).stdout
     )

@@ -226,7 +226,7 @@ async def test_what_cannot_be_compared_is_said_before_anybody_is_asked(home: Tem
     for option in ("--items", "--samples", "--concurrency"):
         refused = run("@questions", "--teams", config, "--against", config, option, "0").stderr
         assert f"{option}: expected a number from 1 to 1000" in refused
-    assert "there is no @none" in run("@none", "--teams", config, "--against", config).stderr
+    assert "there are no built-in tasks called @none" in run("@none", "--teams", config, "--against", config).stderr
     assert not [*home.work.glob("*.eval.jsonl")]
     line: dict[str, Any] = {"id": "1", "question": "?", "state": "completed", "usd": 0.1, "weak": []}
     (home.work / "batch.results.jsonl").write_text(f"{json.dumps(line)}\n")

@@ -149,7 +149,7 @@ def test_a_file_of_ones_own_is_read_and_every_wrong_line_of_it_named(tmp_path: P
     with pytest.raises(MassgenError) as fault:
         read_items(str(file))
     assert [line.rpartition("mine.jsonl:")[2][:1] for line in str(fault.value).splitlines()] == ["1", "2", "3"]
-    with pytest.raises(MassgenError, match="there is no @nothing; available: @questions"):
+    with pytest.raises(MassgenError, match="there are no built-in tasks called @nothing; available: @questions"):
         read_items("@nothing")
 
 

@@ -50,4 +50,4 @@ def test_the_plan_names_the_caps_of_agents_that_a_subscription_pays_for(
 ) -> None:
     config = config_from_data({"agents": [{"backend": backend}] * 3, "budget": {"max_calls": 40}}, "test", environ={})
     told = str(estimate(config, "What is six times seven?", environ))
-    assert "so `max_calls` (40) and `max_tokens` (10,000,000), not `max_usd`, limit its calls." in told
+    assert "so its calls are limited by `max_calls` (40) and `max_tokens` (10,000,000), not by `max_usd`." in told

@@ -331,7 +331,7 @@ def test_a_second_import_of_a_run_that_goes_on_is_refused_where_it_can_be_seen(h
     run_id = here.start(here.home.config("waits", agent("a", {"answer": "42", **after(gate)})))
     poll_until(lambda: here.told("status", run_id)["status"] == "running")
     here.verb("export", run_id, "--to", file)
-    assert "If you imported it nowhere else, repeat the command with --back --yes" in here.verb(
+    assert "If you haven't imported it anywhere else, repeat the command with --back --yes" in here.verb(
         "import", file, "--back", code=1
     ), "it may go on elsewhere"
     there.verb("import", file)

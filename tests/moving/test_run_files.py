@@ -176,14 +176,14 @@ HOSTILE = {
     "another version": (changed_manifest("v", 2), "upgrade"),
     "another format": (changed_manifest("format", "tar"), "its manifest isn't valid"),
     "no runs": (changed_manifest("runs", []), "its manifest isn't valid"),
-    "above": (added("../escaped"), "which isn't a file of a run"),
-    "above the run": (added("RUN/../escaped"), "which isn't a file of a run"),
-    "absolute": (added("/escaped"), "which isn't a file of a run"),
-    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "which isn't a file of a run"),
-    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "which isn't a file of a run"),
-    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "which isn't a file of a run"),
-    "what git obeys": (added("RUN/changes/objects.git/config"), "which isn't a file of a run"),
-    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "which isn't a file of a run"),
+    "above": (added("../escaped"), "which isn't part of a run"),
+    "above the run": (added("RUN/../escaped"), "which isn't part of a run"),
+    "absolute": (added("/escaped"), "which isn't part of a run"),
+    "a link": (added("RUN/link", tarfile.SYMTYPE, "/etc"), "which isn't part of a run"),
+    "a hard link": (added("RUN/workspaces/link", tarfile.LNKTYPE, "/etc/passwd"), "which isn't part of a run"),
+    "a device": (added("RUN/workspaces/device", tarfile.CHRTYPE), "which isn't part of a run"),
+    "what git obeys": (added("RUN/changes/objects.git/config"), "which isn't part of a run"),
+    "other objects": (added("RUN/changes/objects.git/objects/info/alternates"), "which isn't part of a run"),
 }
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_written_through_a_link(exported: tuple[Path, Stored], tmp_pa
     added(f"{run_id}/workspaces/link/escaped")(found, run_id)
     added(f"{run_id}/workspaces/link", tarfile.SYMTYPE, str(tmp_path))(found, run_id)
     write(file, found)
-    refused(there, file, "which isn't a file of a run")
+    refused(there, file, "which isn't part of a run")
     assert not (tmp_path / "escaped").exists()
 
 
@@ -220,7 +220,7 @@ def test_a_file_that_would_unpack_to_more_than_may_be_is_refused_before(exported
         refused(
             there,
             file,
-            "it exceeds 17179869184 bytes or 200000 files" if info is giant else "a header in it is too long",
+            "it exceeds 17179869184 bytes or 200000 files" if info is giant else "one of its headers is too long",
         )
 
 

@@ -289,7 +289,7 @@ async def test_final_files_that_cannot_be_kept_do_not_cost_the_answer_and_are_to
     check_others(run)
     (end,) = run.of(RunCompleted)
     check_told(run, end.unkept)
-    assert "didn't keep the answer's files" in run.snapshot.degraded[0][2]
+    assert "the answer's files weren't saved" in run.snapshot.degraded[0][2]
 
 
 # -- views ------------------------------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ async def test_quotas_of_runs_and_money_hold_for_each_person(home: TempHome) -> 
                 assert (await expect_error(bob, "start_run", **given, max_usd=usd))[0] == "quota_reached"
             run_id = (await call(bob, "start_run", **given, max_usd=2))["run_id"]
             code, told = await expect_error(bob, "start_run", **given, max_usd=1.5)
-            assert (code, "you have 1.00 of 3.00 USD left this month" in told) == ("quota_reached", True)
+            assert (code, "you have 1.00 of 3.00 USD left for the current month" in told) == ("quota_reached", True)
             await call(bob, "wait_run", run_id=run_id)
             await call(bob, "start_run", **given, max_usd=3)  # what has ended counts as what it has cost
 
@@ -148,7 +148,10 @@ async def test_a_quota_of_money_counts_calls_of_unknown_price_at_their_bound(hom
             for spent in (0.0, MOST_CALLS * CALL_USD, 2 * MOST_CALLS * CALL_USD):
                 left = 3 * CAP - spent
                 told = await expect_error(bob, "start_run", question="q", max_usd=left + 0.01)
-                assert (told[0], f"{left:.2f} of 0.30 USD left this month" in told[1]) == ("quota_reached", True)
+                assert (told[0], f"{left:.2f} of 0.30 USD left for the current month" in told[1]) == (
+                    "quota_reached",
+                    True,
+                )
                 run_id = (await call(bob, "start_run", question="q"))["run_id"]
                 await call(bob, "wait_run", run_id=run_id)
     assert len(double.heads) == 3 * MOST_CALLS
@@ -167,7 +170,7 @@ async def test_a_quota_of_money_counts_the_whole_budget_of_a_run_whose_cost_is_k
             run_id = (await call(bob, "start_run", question="q"))["run_id"]
             await call(bob, "wait_run", run_id=run_id)
             told = await expect_error(bob, "start_run", question="q", max_usd=3 * CAP)
-            assert (told[0], "0.20 of 0.30 USD left this month" in told[1]) == ("quota_reached", True)
+            assert (told[0], "0.20 of 0.30 USD left for the current month" in told[1]) == ("quota_reached", True)
 
 
 async def test_runs_of_a_person_have_his_keys_and_nobody_elses(home: TempHome) -> None:
@@ -302,7 +305,7 @@ async def test_faults_are_told_as_json_with_who_asked(home: TempHome) -> None:
         ("[]", "valid dictionary"),
         ('{"ann": {"tokens": ["short"]}}', "ann.tokens.0"),
         ('{"ann": {"token": "x"}}', "ann.token"),
-        ('{"operator": {}}', "the name operator is reserved for the owner of --token-file"),
+        ('{"operator": {}}', "the name 'operator' is reserved for the owner of --token-file"),
         ('{"a:b": {}}', "a:b"),
         ('{"ann": {"subject": "x"}, "bob": {"subject": "x"}}', "the same token or subject"),
     ],

@@ -42,7 +42,7 @@ async def test_a_yes_does_not_hold_for_what_the_same_file_asks_for_elsewhere(
         code, message = await expect_error(client, "start_run", question="q", dry_run=True)
         assert code == "config_untrusted"
         assert (
-            f"{place.found} came with this directory, and has changed since you accepted it; massgen started nothing."
+            f"{place.found} came with this directory, and has changed since you accepted it; nothing was started."
             in message
         )
         assert "  ! key: MY_TEAM_KEY to gateway.example\n" in message
@@ -120,8 +120,8 @@ def _large_together(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (_sparse, "look/SKILL.md is too large: together, skills can have at most 64 MiB"),
-        (_large_together, "is too large: together, skills can have at most 64 MiB"),
+        (_sparse, "look/SKILL.md is too large: skills can total at most 64 MiB"),
+        (_large_together, "is too large: skills can total at most 64 MiB"),
         (_many, ".agent/skills has more than 10,000 files and directories"),
         (_pipe, "look/pipe.md isn't a regular file"),
     ],

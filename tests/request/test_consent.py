@@ -215,7 +215,7 @@ def test_a_link_out_of_the_project_is_outside_accepted_or_not(project: Scene, wh
         code, _, err = project.run("--trust", "q")
         assert code == 1
         assert f"! reads: {project.person / '.ssh'}" in err
-        assert f"name the config: --config {project.found}" in err
+        assert f"pass it explicitly: --config {project.found}" in err
         assert project.verb("trust", str(project.repository))[0] == 0
     assert project.untouched
 

@@ -15,7 +15,7 @@ from tests.typist import Typist
 def told(scene: Scene) -> list[str]:
     """What a person must read about the hostile config."""
     return [
-        f"{scene.found} came with this directory and asks for access outside it, so massgen started nothing.",
+        f"{scene.found} came with this directory and asks for access outside it, so nothing was started.",
         "! host: http://stranger.example",
         "! key: AWS_SECRET_ACCESS_KEY to http://stranger.example",
         f"! reads: {scene.person / '.ssh'}",
@@ -107,7 +107,7 @@ async def test_the_same_directory_means_the_same_team_in_the_same_words_at_every
     massgen_mcp.register_with_litellm()
     script = [{"answer": "Ours."}]
     place.write(place.found, {"agents": [{"id": "ada", "backend": {"type": "scripted", "script": script}}]})
-    words = f"the project's config {place.found}; no hosts, no keys, changes none of your files"
+    words = f"the project's config {place.found}; no hosts, no keys, no changes to your files"
     with caplog.at_level(logging.INFO, "massgen_mcp"):
         result = await massgen_mcp.run("What is it?")
         assert (result["final_answer"], result["config_used"]) == ("Ours.", str(place.found))
@@ -123,7 +123,7 @@ async def test_the_same_directory_means_the_same_team_in_the_same_words_at_every
 
 def test_the_command_line_says_the_same_words(place: Scene) -> None:
     place.write(place.found, {"agents": [{"id": "ada", "backend": {"type": "scripted"}}]})
-    words = f"the project's config {place.found}; no hosts, no keys, changes none of your files"
+    words = f"the project's config {place.found}; no hosts, no keys, no changes to your files"
     code, out, _ = place.run("--automation", "What is it?")
     assert code == 0
     assert f"\nTEAM: {words}\n" in out

@@ -58,12 +58,12 @@ def accept(home: TempHome) -> None:
 async def test_a_found_config_that_nobody_accepted_decides_by_votes_and_runs_no_script(there: TempHome) -> None:
     outcome, ran, note = await decided(there)
     assert (outcome, ran) == ("consensus", False)
-    assert "massgen doesn't run scripts that agents write, since you haven't allowed it" in note
+    assert "massgen won't run agent-written scripts, because you haven't allowed it" in note
     assert f"`massgen validate --trust {there.work}/.massgen/config.yaml`" in note
     accept(there)
     outcome, ran, note = await decided(there)
     assert (outcome, ran) == ("tested", True)
-    assert "scripts that agents write" not in note
+    assert "agent-written scripts" not in note
 
 
 async def test_what_the_call_itself_names_needs_no_yes(there: TempHome) -> None:
@@ -101,9 +101,7 @@ def test_the_command_line_obeys_the_same_rule(there: TempHome) -> None:
         done = run_command(there, COMMAND_MODULE, "--automation", *options, "Double.")
         assert done.returncode == 0, done.stderr
         lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
-        told = (
-            "massgen doesn't run scripts that agents write, since you haven't allowed it" in done.stdout + done.stderr
-        )
+        told = "massgen won't run agent-written scripts, because you haven't allowed it" in done.stdout + done.stderr
         return lines["OUTCOME"].partition(",")[0], told
 
     assert run() == ("consensus", True)

@@ -16,7 +16,7 @@ from tests.request.scene import Scene, agent, tools
 LAN = "http://192.168.1.20:8000"
 TEAM: dict[str, Any] = {"agents": [agent(base_url=f"{LAN}/v1")]}
 SCRIPTED: dict[str, Any] = {"agents": [{"id": "a", "backend": {"type": "scripted"}}]}
-REFUSED = "massgen started nothing"
+REFUSED = "nothing was started"
 
 
 # -- doors: each returns the text of its refusal, or nothing once the run has passed ---------------------------------

@@ -254,7 +254,7 @@ async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(h
         assert "Agents run commands in this sandbox: " in planned["note"]
         told = await call(client, "start_run", question="q", config=absent, dry_run=True)
         why = "agents' commands run only in a sandbox: no sandbox works here (sandbox-exec: "
-        assert f"massgen refuses this run: {why}" in told["note"]
+        assert f"massgen won't start this run: {why}" in told["note"]
         assert "bubblewrap is installed: remove any other `sandbox`" in told["note"]
         code, refused = await expect_error(client, "start_run", question="q", config=absent)
         assert code == "sandbox_denied"

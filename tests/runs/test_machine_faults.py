@@ -63,7 +63,7 @@ async def test_a_full_disk_refuses_starts_and_lets_runs_wait_and_all_goes_on_whe
         assert (await expect_error(client, "start_run", question=LONG, models=["scripted/x"]))[0] == "disk_full"
         assert (await call(client, "get_result", run_id=earlier))["status"] == "completed"
         gate.touch()
-        await wait_until(lambda: b"has to wait" in log.read_bytes())
+        await wait_until(lambda: b"is waiting: " in log.read_bytes())
         assert (await call(client, "get_status", run_id=running))["status"] == "running"
         for pid in limited:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

@@ -221,7 +221,7 @@ async def test_a_long_session_forgets_its_oldest_turns_and_says_so(home: TempHom
         for number in range(3):
             await answered(client, f"q{number}", f"a{number} {long}", home, session_id="talk")
         last = await call(client, "start_run", question="q", models=["scripted/x"], session_id="talk", wait_seconds=30)
-    assert "1 earlier turn of this session; it doesn't read 2 older or lost turns" in last["next_step"]
+    assert "1 earlier turn of this session; left out: 2 older or lost turns" in last["next_step"]
     (turn,) = RunFiles(home.run_directory(last["run_id"])).read_request().history
     assert turn.answer.startswith("a2")
     assert turn.question == "[2 turns are left out]\n\nq2"

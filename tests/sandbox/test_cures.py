@@ -24,7 +24,7 @@ async def advice() -> str:
     (check,) = await sandbox_checks()
     assert (
         check.level,
-        "no sandbox works here, so massgen refuses configs with commands or checks (" in check.message,
+        "no sandbox works here, so massgen rejects configs with commands or checks (" in check.message,
     ) == ("warn", True)
     return check.advice
 

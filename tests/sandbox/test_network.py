@@ -254,7 +254,7 @@ async def test_a_container_has_no_network_unless_the_config_opens_it(
     assert closed.endswith(" made true\n")
     assert "--network" not in await options(Policy(tmp_path, tmp_path, open_network=True))
     for level in LEVELS:
-        with pytest.raises(SandboxFailed, match="only a container can have an open network"):
+        with pytest.raises(SandboxFailed, match="only a container can have unrestricted network access"):
             async with spawn(["true"], Policy(tmp_path, tmp_path, open_network=True), level):
                 pass
 

@@ -37,7 +37,7 @@ async def test_the_cap_stops_a_run_behind_a_gateway_and_the_result_says_that_it_
     async with home.client() as client:
         config = team(home, aimock)
         planned = await call(client, "start_run", question="q", config=config, dry_run=True)
-        assert "at the prices of the models' own providers" in planned["estimate"]
+        assert "at the model makers' list prices" in planned["estimate"]
         started = await call(client, "start_run", question="q", config=config, wait_seconds=50)
         status = await call(client, "get_status", run_id=started["run_id"])
         result = await call(client, "get_result", run_id=started["run_id"])

@@ -66,7 +66,7 @@ async def test_nobody_is_sent_elsewhere_and_a_refusal_is_a_line_in_the_log(home:
     [
         ("http://example.com/hook", SECRET, "MASSGEN_MCP_WEBHOOKS: expected https:// URLs"),
         ("https://a.example/ https://b.example/?to=x", SECRET, "MASSGEN_MCP_WEBHOOKS: expected https:// URLs"),
-        ("https://a.example/", "short", "MASSGEN_MCP_WEBHOOK_SECRET with at least 16 characters"),
+        ("https://a.example/", "short", "MASSGEN_MCP_WEBHOOK_SECRET of at least 16 characters"),
     ],
 )
 def test_a_server_does_not_begin_with_addresses_that_are_wrong(

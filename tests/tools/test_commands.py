@@ -63,7 +63,7 @@ async def test_what_a_command_left_running_ends_with_it(tmp_path: Path, level: L
         assert (await agent.run(detached)).endswith("on")
         assert living(mark) == []
         told = await agent.run(f"{detached}; sleep 300", timeout_seconds=0.5)
-        assert told.startswith("[ended after 0.5 s, its time limit")
+        assert told.startswith("[timed out after 0.5 s")
         assert living(mark) == []
 
 

@@ -34,7 +34,7 @@ from massgen_mcp.runs.doctor.result import CheckLevel, DoctorCheck
 
 SECONDS = 20.0
 """So long one situation may take, and so long one that was cancelled."""
-_TOOL = ToolSpec("look_up", "Looks a word up.", {"type": "object", "properties": {"word": {"type": "string"}}})
+_TOOL = ToolSpec("look_up", "Looks up a word.", {"type": "object", "properties": {"word": {"type": "string"}}})
 _QUESTION = UserMessage("What is six times seven? Look it up.")
 _TALK = (
     _QUESTION,
@@ -46,8 +46,8 @@ _SHOWS: Mapping[Situation, str] = {
     "calls": "calls an offered tool and continues with the result",
     "refuses": "reports a refusal as a refusal",
     "hangs": "stops when it is cancelled",
-    "auth": "reports a wrong key",
-    "rate_limited": "reports that the server got too many requests",
+    "auth": "reports an invalid key",
+    "rate_limited": "reports a rate limit",
     "unreachable": "reports that the server doesn't respond",
     "crashes": "reports a crash as an error, not as a short answer",
 }
@@ -109,7 +109,7 @@ async def _try(
     except BackendError as error:
         return _of_error(error, situation)
     except TimeoutError:
-        return f"it didn't end within {SECONDS:g} s"
+        return f"it didn't finish within {SECONDS:g} s"
     except Exception as error:  # noqa: BLE001 - code of others is tried
         return f"{type(error).__name__} instead of a BackendError: {error}"
     return _of_parts(parts, situation)
@@ -155,7 +155,7 @@ def _of_parts(parts: list[Part], situation: Situation) -> str | None:
     if last.reason != "end" or not "".join(part.text for part in parts if isinstance(part, TextPart)).strip():
         return f"it replied without text, or stopped with {last.reason}"
     counted = any(isinstance(part, UsagePart) and part.input_tokens and part.output_tokens for part in parts)
-    return None if counted else "no UsagePart gives the numbers of input and output tokens"
+    return None if counted else "no UsagePart reports both input and output tokens"
 
 
 def _of_calls(calls: list[ToolCall], last: StopPart) -> str | None:

@@ -56,9 +56,9 @@ def _guarded(name: str, look: Callable[[], list[DoctorCheck]], home: Home) -> li
     try:
         return look()
     except OSError as error:
-        return [DoctorCheck(name, "fail", f"cannot look: {error}", f"make {home.path} readable by your user")]
+        return [DoctorCheck(name, "fail", f"cannot check: {error}", f"make {home.path} readable by your user")]
     except MassgenError as error:
-        return [DoctorCheck(name, "fail", f"cannot look: {error}", "see the check of the run store above")]
+        return [DoctorCheck(name, "fail", f"cannot check: {error}", "see the run store check above")]
 
 
 def _version(engine: Engine) -> list[DoctorCheck]:
@@ -82,7 +82,7 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
     if not present:
         first = join_names(keys_of_default_teams(), "or")
         advice = f"set {first}, or start a local model server, which needs no key; docs/backends.md lists other keys"
-        checks = [DoctorCheck("keys", "warn", "no provider's key is set", advice)]
+        checks = [DoctorCheck("keys", "warn", "no provider key is set", advice)]
     if blank:
         message = f"{', '.join(blank)}: the value has spaces around it"
         checks.append(DoctorCheck("keys", "warn", message, "remove the spaces; they aren't part of a key"))
@@ -97,14 +97,14 @@ def _keys(environ: Mapping[str, str]) -> list[DoctorCheck]:
 def _check_price_list(home: Home) -> list[DoctorCheck]:
     found = find_price_list(home.path)
     if found is None:
-        return [DoctorCheck("price list", "fail", "genai-prices is not installed", "install massgen-mcp anew")]
+        return [DoctorCheck("price list", "fail", "genai-prices is not installed", "reinstall massgen-mcp")]
     origin = "the installed list"
     if found.taken_in:
-        origin = "the list that you loaded"
+        origin = "the list you loaded"
     message = f"{origin} is {found.days:.0f} days old"
     if not found.is_old:
         return [DoctorCheck("price list", "ok", message)]
-    advice = f"run `massgen prices --from {NEWEST_LIST}`, or upgrade the package genai-prices"
+    advice = f"run `massgen prices --from {NEWEST_LIST}`, or upgrade the genai-prices package"
     return [DoctorCheck("price list", "warn", f"{message}, so it has no prices for newer models", advice)]
 
 
@@ -147,7 +147,7 @@ def _writable(home: Home) -> list[DoctorCheck]:
                 os.fsync(file.fileno())
         except OSError as error:
             advice = f"free some space, fix the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
-            checks.append(DoctorCheck("writable", "fail", f"cannot write in {nearest}: {error.strerror}", advice))
+            checks.append(DoctorCheck("writable", "fail", f"cannot write to {nearest}: {error.strerror}", advice))
     return checks or [DoctorCheck("writable", "ok", "massgen can write and sync files")]
 
 
@@ -194,7 +194,7 @@ def _store(engine: Engine) -> list[DoctorCheck]:
         kept = engine.files.with_events()
         if kept and not engine.store.index.list_work():
             return [DoctorCheck("run store", "fail", f"the list of runs is empty, but {len(kept)} runs exist", REBUILD)]
-        return [DoctorCheck("run store", "ok", "runs.sqlite3 is whole")]
+        return [DoctorCheck("run store", "ok", "runs.sqlite3 is intact")]
     message, _, advice = problem.partition("; ")
     return [DoctorCheck("run store", "fail", message, advice)]
 
@@ -225,7 +225,7 @@ def _runs(engine: Engine) -> list[DoctorCheck]:
         checks.append(DoctorCheck("runs", "warn", f"without a directory: {_run_list(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
-        checks.append(DoctorCheck("runs", "warn", f"in no list: {_run_list(unknown)}", REBUILD))
+        checks.append(DoctorCheck("runs", "warn", f"missing from the list of runs: {_run_list(unknown)}", REBUILD))
     return checks or [DoctorCheck("runs", "ok", f"{len(rows)} known")]
 
 

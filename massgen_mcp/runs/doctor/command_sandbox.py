@@ -37,7 +37,9 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
     lines = [
-        f"massgen refuses this run: {describe_missing_sandbox(choice)}." for choice in choices if choice.level is None
+        f"massgen won't start this run: {describe_missing_sandbox(choice)}."
+        for choice in choices
+        if choice.level is None
     ]
     if there:
         lines.append(f"Agents run commands in this sandbox: {_with_what_is_broken(there)}.")
@@ -46,7 +48,7 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
         where = (
             f"run in the sandbox {_with_what_is_broken([checking])}"
             if checking.level
-            else f"can't run, so massgen refuses this run: {checking.why}"
+            else f"can't run, so massgen won't start this run: {checking.why}"
         )
         lines.append(f"Checks {where}.")
     servers = server_places(config, await sandboxes_of_servers(config, environ))
@@ -65,7 +67,7 @@ async def sandbox_checks() -> list[DoctorCheck]:
     reports = await survey(None)
     if not any(report.holds for report in reports):
         missing = "; ".join(f"{report.level}: {report.why}" for report in reports)
-        summary = f"no sandbox works here, so massgen refuses configs with commands or checks ({missing})"
+        summary = f"no sandbox works here, so massgen rejects configs with commands or checks ({missing})"
         return [DoctorCheck("commands of agents", "warn", summary, f"{how_to_get_one()}.")]
     return [_check(report) for report in reports if report.outcomes or present(report.level) is None]
 
@@ -77,7 +79,7 @@ def _check(report: LevelReport) -> DoctorCheck:
         )
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
-    return DoctorCheck("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{noted}")
+    return DoctorCheck("commands of agents", "ok", f"{report.level} is secure, {tried} tests run{noted}")
 
 
 async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:

@@ -45,7 +45,7 @@ def require_connections(config: Config, environ: Mapping[str, str]) -> list[str]
     for backend in asked_by([agent.backend for agent in config.agents]):
         provider = provider_for(backend, environ)
         require_connection(provider.base_url, own_server=provider.start is not None)
-    return [f"{fault}. This team does not need it." for fault in list_bad_variables()]
+    return [f"{fault}. This team doesn't need it." for fault in list_bad_variables()]
 
 
 def is_behind_proxy(backend: AnyHttpBackend, environ: Mapping[str, str]) -> bool:

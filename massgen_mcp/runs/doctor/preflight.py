@@ -72,7 +72,7 @@ def require_room(place: Path) -> None:
     there = next(path for path in (place, *place.parents) if path.exists())
     free = shutil.disk_usage(there).free
     if free < LEAST_FREE_BYTES:
-        message = f"only {free >> 20} MB are free in {there}, but a run needs {LEAST_FREE_BYTES >> 20}"
+        message = f"only {free >> 20} MB is free in {there}, but a run needs {LEAST_FREE_BYTES >> 20} MB"
         raise MassgenError("invalid_arguments", f"{message}; free some space (`massgen prune` removes old runs)")
 
 
@@ -198,7 +198,7 @@ def _has(names: Sequence[str], wanted: str) -> bool:
 def _missing(agent: str, address: str, backend: AnyHttpBackend, names: Sequence[str]) -> str:
     message = f"agent '{agent}': {address} has no model '{backend.model}'; {_instead(backend.model, names, 'has')}"
     if named_provider(backend.type).is_local:
-        return f"{message}. If a gateway there serves more models than it lists, write `type: chatcompletion`"
+        return f"{message}. If this is a gateway that serves more models than it lists, set `type: chatcompletion`"
     return message
 
 

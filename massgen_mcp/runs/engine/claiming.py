@@ -122,8 +122,8 @@ def reusable_run(earlier: RunRow, run: NewRun, on_conflict: "OnConflict") -> Run
         return earlier
     raise MassgenError(
         "idempotency_conflict",
-        f"this idempotency_key was used for {('the same' if same else 'another')} request: run {earlier.run_id}, which "
-        f"is {earlier.state}; use another key, or on_conflict=cancel_existing",
+        f"this idempotency_key was already used for {('the same' if same else 'another')} request (run "
+        f"{earlier.run_id}, {earlier.state}); use another key, or on_conflict=cancel_existing",
     )
 
 
@@ -186,5 +186,5 @@ def check_quota(db: SqlConnection, user: User | None, usd: float | None, *, rais
         if most_runs is not None and raised is None and runs >= most_runs:
             raise MassgenError("quota_reached", f"you have reached your quota of runs per {span} (UTC): {most_runs}")
         if most_usd is not None and (usd is None or usd > most_usd - spent):
-            left = f"you have {max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD left this {span} (UTC)"
+            left = f"you have {max(0.0, most_usd - spent):.2f} of {most_usd:.2f} USD left for the current {span} (UTC)"
             raise MassgenError("quota_reached", f"{left}, after deducting active runs' budgets; pass a smaller max_usd")

@@ -57,7 +57,7 @@ class ServerAccess:
 
         def report_unknown(names: Sequence[str]) -> None:
             here = ", ".join(server.name for server in servers)
-            why = f"there is no tool {', '.join(names)}, although the agent's allowed_tools or exclude_tools names it"
+            why = f"tool not found: {', '.join(names)} (in the agent's allowed_tools or exclude_tools)"
             self.report(here, (name,), why)
 
         return Toolbox(servers, results, taken, allowed, frozenset(agent.exclude_tools), report_unknown)

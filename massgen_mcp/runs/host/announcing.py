@@ -47,7 +47,7 @@ class Webhooks:
         if not all(map(is_safe_url, urls)):
             raise MassgenError("invalid_arguments", f"{WEBHOOKS_VARIABLE}: expected https:// URLs without a query")
         if urls and len(secret) < LEAST_SECRET:
-            message = f"{WEBHOOKS_VARIABLE} needs {WEBHOOK_SECRET_VARIABLE} with at least {LEAST_SECRET} characters"
+            message = f"{WEBHOOKS_VARIABLE} needs a {WEBHOOK_SECRET_VARIABLE} of at least {LEAST_SECRET} characters"
             raise MassgenError("invalid_arguments", message)
         return cls(urls, secret.encode())
 

@@ -48,7 +48,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
     if not request.given.listed and (outer := enclosing_run(request.team.environ)):
         raise MassgenError(
             "nesting_refused",
-            f"nested runs of {outer} must be in the list of runs; leave out --no-logs, or set enable_logging=True",
+            f"{outer}'s nested runs must be in the list of runs; remove --no-logs, or set enable_logging=True",
         )
     with ExitStack() as cleanup:
         project = request.given.project or cleanup.enter_context(temporary_project())

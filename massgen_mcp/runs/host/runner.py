@@ -241,7 +241,7 @@ class _ClaimedRun:
         await self._runner.release(self.run_id)
 
     async def wait_for_storage(self, fault: MassgenError) -> None:
-        logger.warning("run %s has to wait: %s", self.run_id, fault)
+        logger.warning("run %s is waiting: %s", self.run_id, fault)
         await self._runner.rest(self._directory, self.run_id)
 
     async def stop(self) -> None:

@@ -203,7 +203,7 @@ def _installed(
 
 
 NO_SANDBOX_CURE = "`massgen doctor` shows how to set up a sandbox"
-UNFINISHED_CURE = "massgen runs this check at the start of the run, before it asks a model"
+UNFINISHED_CURE = "massgen runs this check at the start of the run, before it calls a model"
 STALE_SECONDS = 86_400.0
 """What a trial that was killed left behind is removed after so long."""
 

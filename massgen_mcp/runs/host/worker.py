@@ -81,7 +81,7 @@ async def _upgrade(engine: ClusterEngine) -> None:
             if not isinstance(cause, psycopg.Error) or not is_away(cause) or anyio.current_time() > deadline:
                 raise
             if not waits:
-                logger.warning("%s; this worker keeps trying for at most %g s", error, START_SECONDS)
+                logger.warning("%s; this worker keeps trying for up to %g s", error, START_SECONDS)
             waits = True
         else:
             return
@@ -310,7 +310,7 @@ class _TakenRun:
         await self._worker.hand_over(self.run_id, self.epoch)
 
     async def wait_for_storage(self, fault: MassgenError) -> None:
-        logger.warning("run %s has to wait: %s", self.run_id, fault)
+        logger.warning("run %s is waiting: %s", self.run_id, fault)
         await anyio.sleep(REST_SECONDS)
 
     async def stop(self) -> None:

@@ -20,8 +20,8 @@ from massgen_mcp.sandbox import WORKSPACE, VisiblePath
 from massgen_mcp.workspace.snapshot import remove_tree
 
 NO_COPY = (
-    "cannot copy {path}, so agents couldn't change anything there: {why}. No model was asked. Fix this problem, "
-    "name another directory, or set permission: read for this one"
+    "cannot copy {path}, so agents couldn't change anything there: {why}. No model was called. Fix this problem, "
+    "use another directory, or set permission: read for this one"
 )
 MAX_LISTED = 200
 """Changed files that an event names one by one."""

@@ -156,7 +156,7 @@ def apply_run(home: Home, view: RunView, request: ApplyRequest) -> Application:
         raise MassgenError("invalid_action", nothing if agent is None else f"{agent} has changed none of your files")
     if command := patch_command(run, changes, view.directory.path):
         message = (
-            "the run had no write permission for the changed directory, so massgen doesn't apply the changes; "
+            "the run had no write permission for the changed directory, so massgen won't apply the changes; "
             "apply them by hand:"
         )
         raise MassgenError("invalid_action", f"{message} {command}")

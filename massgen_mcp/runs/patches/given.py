@@ -12,7 +12,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.workspace.directory import unique_names
 
-SINGLE_FILE = "it is a single file; to let agents change it, name its directory"
+SINGLE_FILE = "it is a single file; to let agents change it, pass its directory"
 UPLOADED = "upload:"
 """Begins what stands for a path of the caller's on the machine that executes the run."""
 

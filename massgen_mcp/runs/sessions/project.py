@@ -18,7 +18,7 @@ BACKGROUND_RUNS = PROJECT_FILES / "background_runs"
 IGNORES = PROJECT_FILES / ".gitignore"
 IGNORED = """\
 # massgen wrote this file. The directories below contain your questions, answers and copies of your files, so
-# keep them private. You can commit config.yaml, the team of this project.
+# keep them private. You can commit config.yaml, this project's team.
 /massgen_logs/
 /sessions/
 /chat_history

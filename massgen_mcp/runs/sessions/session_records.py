@@ -85,7 +85,7 @@ class SessionRecords:
                     return cls(path)
         except OSError as error:
             raise MassgenError("store_unavailable", f"cannot create a session: {error.strerror}") from error
-        raise MassgenError("store_unavailable", f"cannot create a session: too many are already named {stem}")
+        raise MassgenError("store_unavailable", f"cannot create a session: too many sessions are already named {stem}")
 
     @property
     def session_id(self) -> str:

@@ -40,8 +40,8 @@ class SessionHistory:
         count = len(self.turns)
         lead = f"The team reads {count} earlier turn{('' if count == 1 else 's')} of this session" if count else ""
         if self.left_out:
-            lead = lead or "The team reads no earlier turn of this session"
-            return f"{lead}; it doesn't read {self.left_out} older or lost turn{('' if self.left_out == 1 else 's')}. "
+            lead = lead or "The team reads no earlier turns of this session"
+            return f"{lead}; left out: {self.left_out} older or lost turn{('' if self.left_out == 1 else 's')}. "
         return f"{lead}. " if lead else ""
 
 

@@ -148,7 +148,7 @@ class _Bounded(gzip.GzipFile):
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or not 0 <= size <= _AT_ONCE:
-            raise _not_importable("a header in it is too long")
+            raise _not_importable("one of its headers is too long")
         return super().read(size)
 
 
@@ -170,7 +170,7 @@ class _Filter:
         through = any("/".join((top, *parts[:depth])) in self._links for depth in range(1, len(parts) + 1))
         again = member.name in self._seen and not member.isdir()
         if through or again or not (own or (plain and within and _travels(place, link=member.issym()))):
-            raise _not_importable(f"it contains {member.name[:80]!r}, which isn't a file of a run")
+            raise _not_importable(f"it contains {member.name[:80]!r}, which isn't part of a run")
         self._seen.add(member.name)
         if member.issym():
             self._links.add(member.name)

@@ -97,7 +97,7 @@ def _find_loss(row: RunRow, snapshot: RunState, directory: RunFiles) -> MassgenE
     if row.events is None or snapshot.seq >= row.events:
         return None
     if not directory.path.exists():
-        message = f"its directory is gone; remove the run with `massgen prune {row.run_id}` ({directory.path})"
+        message = f"its directory is missing; remove the run with `massgen prune {row.run_id}` ({directory.path})"
         return MassgenError("run_damaged", message)
     return MassgenError("run_damaged", f"the run's journal ends after event {snapshot.seq}")
 

@@ -245,7 +245,7 @@ class ClusterEngine(Engine):
         if self.pool in alive:
             found.append(("workers", "ok", f"alive: {pools}", ""))
         else:
-            advice = "start a worker for this pool, with the keys of its runs: massgen worker"
+            advice = "start a worker for this pool, with its runs' keys set: massgen worker"
             found.append(("workers", "warn", f"no worker serves {self.pool} (alive: {pools or 'none'})", advice))
         if abs(ahead) > CLOCK_SECONDS:
             message = f"this machine's clock differs from PostgreSQL's by {ahead:+.0f} s"
