@@ -86,7 +86,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Correct `base_url`; `/v1` is often missing.",
         ),
         Entry(
-            "… with a web page, which … may have sent",
+            "… with a web page, possibly from …",
             "A proxy, a firewall or the network's login page answered instead of the model's server.",
             "Log in to the network, or check the proxy with `massgen doctor`. Hosts in `NO_PROXY` bypass the proxy.",
         ),
@@ -96,7 +96,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "If this happens often, check the server's log and memory.",
         ),
         Entry(
-            "circuit open: … failed … times in a row; massgen tries it again …; last failure: …",
+            "circuit open: … failed … times in a row; massgen …; last failure: …",
             "massgen pauses calls after repeated failures ([circuit](providers-traffic.md#circuit)).",
             "Fix the cause that the message names.",
         ),

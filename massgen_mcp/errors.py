@@ -113,7 +113,8 @@ class JournalNewer(MassgenError):
     def __init__(self, part: str) -> None:
         super().__init__(
             "journal_newer",
-            f"a newer massgen-mcp wrote {part}, so the run stays unchanged; upgrade massgen-mcp to continue it",
+            f"a newer massgen-mcp version wrote {part}, so the run was left unchanged; upgrade massgen-mcp to "
+            "continue it",
         )
 
 

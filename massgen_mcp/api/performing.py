@@ -59,7 +59,7 @@ async def _apply_changes(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
         return {}
     why = ""
     if application.state == "clean":
-        why = f"{held_back[:1].upper()}{held_back[1:]}, so massgen applied nothing."
+        why = f"{held_back[:1].upper()}{held_back[1:]}, so massgen didn't apply the changes."
     fields = application_fields(application, why)
     await run.note_application(ended, fields)
     return {"applied": fields}

@@ -232,7 +232,7 @@ def read_turns(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]
         if role not in ("user", "assistant") or not isinstance(content, str):
             raise MassgenError(
                 "invalid_arguments",
-                "each message of the conversation needs the role user or assistant, and text as content",
+                "each message in the conversation needs a role (user or assistant) and text content",
             )
         if role == "user":
             asked_so_far.append(content)
@@ -242,7 +242,7 @@ def read_turns(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]
     if asked_so_far:
         raise MassgenError(
             "invalid_arguments",
-            "the conversation must not end with a user's message; pass that message as the question",
+            "the conversation must not end with a user message; pass that message as the question",
         )
     return tuple(turns)
 

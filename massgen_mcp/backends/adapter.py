@@ -73,7 +73,7 @@ class Adapter(Installable[C]):
             raise TypeError(f"an Adapter has no {', '.join(sorted(unknown))}")
         vars(self).update((_METHODS[key], value) for key, value in given.items() if value is not None)
         if not hasattr(self, "config"):
-            raise TypeError("an Adapter needs `config`, the model of its settings")
+            raise TypeError("an Adapter needs `config`, the Pydantic model for its settings")
 
     def make(self, config: C, environ: Environ) -> Backend | Agent:
         """Make an agent: a model, or one with a loop of its own. Raises `BackendError`."""

@@ -157,7 +157,7 @@ class OutOfTimeError(BackendError):
 
     def __init__(self, seconds: float, *, heard: bool) -> None:
         came = "no complete reply" if heard else "no reply started"
-        slow = "" if heard else "; a local model may take minutes to produce its first word"
+        slow = "" if heard else "; a local model may take minutes to produce its first token"
         self.lack = f"{came} within {seconds:g} s{slow}"
         super().__init__("timeout", f"call_timeout_seconds: {self.lack}; raise it in timeout_settings")
 

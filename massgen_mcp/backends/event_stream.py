@@ -44,7 +44,7 @@ class EventDecoder:
             start = searched = end + 2
         del buffer[:start]
         if len(buffer) > MAX_EVENT_BYTES:
-            raise BackendError("bad_reply", f"an event of the stream is larger than {MAX_EVENT_BYTES} bytes")
+            raise BackendError("bad_reply", f"an event in the stream is larger than {MAX_EVENT_BYTES} bytes")
         return events
 
     def _with_plain_line_ends(self, chunk: bytes) -> bytes:

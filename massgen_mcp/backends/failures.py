@@ -76,7 +76,7 @@ _FOR_TODAY = re.compile(r"per[ _-]?day|\bdaily\b|\b[TR]PD\b|\blimit: 0\b|UserByM
 """What a quota is called that a wait of minutes does not restore."""
 
 _WAYS_OUT: dict[DropReason, str] = {
-    "quota_exhausted": "; add credit, wait until the quota is reset, or use another model",
+    "quota_exhausted": "; add credit, wait until the quota resets, or use another model",
     "unreachable": "; check the network and base_url, and whether the server is running",
     "rate_limited": "; try again later, or lower `concurrency` or `requests_per_minute` under `limits`",
     "context_too_small": (
@@ -136,7 +136,7 @@ def translate(error: Exception, endpoint: Endpoint) -> BackendError:
     if isinstance(error, _ApiError):
         return of_event(error.body, error.message, endpoint)
     if isinstance(error, (ValueError, TypeError, LookupError, AttributeError, RecursionError)):
-        message = f"{endpoint.base_url} sent a reply that doesn't follow its API: {_error_text(error)}"
+        message = f"{endpoint.base_url} sent a reply that doesn't match its API: {_error_text(error)}"
         return failure("bad_reply", message, endpoint)
     return failure("provider_error", f"{endpoint.base_url} failed: {_error_text(error)}", endpoint)
 
@@ -380,7 +380,7 @@ _WAY_OUT_OF_CERTIFICATE = (
 
 def _describe_certificates() -> str:
     named = find_named()
-    return f" (now {named}={os.environ[named]})" if named else ""
+    return f" (currently {named}={os.environ[named]})" if named else ""
 
 
 def _describe_proxy_remedy(endpoint: Endpoint) -> str:
@@ -391,11 +391,11 @@ def _describe_proxy_remedy(endpoint: Endpoint) -> str:
 def _report_login(what: str, proxy: ProxySetting | None, endpoint: Endpoint) -> BackendError:
     if proxy is None:
         message, way_out = (
-            f"{what}: a proxy on the way requires a login (407)",
+            f"{what}: a proxy along the way requires authentication (407)",
             "; log in to your network, or set HTTPS_PROXY",
         )
     else:
-        message = f"{what}: the proxy set by {proxy} requires a different login (407)"
+        message = f"{what}: the proxy set by {proxy} requires valid credentials (407)"
         way_out = f"; set {proxy.variable} to http://USER:PASSWORD@HOST:PORT"
     return _report_in_between("proxy", message, way_out, endpoint)
 
@@ -410,7 +410,7 @@ def _report_in_between(
 def report_page(status: int, endpoint: Endpoint) -> BackendError:
     """A web page came in place of the server's own refusal."""
     sender = name_page_senders(_find_endpoint_proxy(endpoint))
-    message = f"{endpoint.base_url} answered {status} with a web page, which {sender} may have sent"
+    message = f"{endpoint.base_url} answered {status} with a web page, possibly from {sender}"
     way_out = "; open the address in a browser, and check base_url"
     fault = _report_in_between("page", message, way_out, endpoint, retryable=status != _FORBIDDEN)
     if status in _OF_GATEWAYS:
@@ -424,7 +424,7 @@ def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | ssl.SSLError():
             return "unreachable", True, "cannot be reached"
         case httpx2.TimeoutException():
-            return "timeout", False, "sent nothing for too long"
+            return "timeout", False, "sent no data for too long"
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return "unreachable", False, "isn't a valid address"
         case httpx2.DecodingError():

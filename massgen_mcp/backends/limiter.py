@@ -259,7 +259,7 @@ class ProviderLimiter:
             raise self._circuit.refusal(self._address, now)
         raise BackendError(
             "rate_limited",
-            f"{self._address} asked all callers to wait {until - now:.0f} s more, which is longer than this "
+            f"{self._address} asked all callers to wait another {until - now:.0f} s, which is longer than this "
             "call's time limit",
         )
 
@@ -421,10 +421,12 @@ class _Circuit:
             self._opens_at = now + self._break
 
     def refusal(self, address: str, now: float) -> BackendError:
-        again = f"in {max(0.0, self._opens_at - now):.0f} s" if self._probe is None else "with a call that is under way"
+        again = f"will retry it in {max(0.0, self._opens_at - now):.0f} s"
+        if self._probe is not None:
+            again = "is already retrying it with another call"
         reason: DropReason = "unreachable" if self._last and self._last.reason == "unreachable" else "provider_error"
         return BackendError(
             reason,
-            f"circuit open: {address} failed {self._failures} times in a row; massgen tries it again {again}; "
+            f"circuit open: {address} failed {self._failures} times in a row; massgen {again}; "
             f"last failure: {self._last}",
         )

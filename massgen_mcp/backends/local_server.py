@@ -149,7 +149,7 @@ class LocalServerBackend:
                 size += len(piece)
                 if size > MAX_BYTES:
                     return failure("bad_reply", f"{url} sent more than {MAX_BYTES} bytes", self._endpoint)
-        message = f"{url} lists no chat model; load one, or name one with `model`"
+        message = f"{url} lists no chat models; load one, or name one with `model`"
         return failure("model_not_found", message, self._endpoint)
 
 

@@ -205,7 +205,7 @@ def _repository_of(places: Sequence[BaseDirectory]) -> UserRepository:
     if first is None or first.objects is None or any(one != first for one in found):
         where = ", ".join(place.path for place in places)
         raise MassgenError(
-            "invalid_action", f"cannot create a branch unless one SHA-1 git repository contains all of: {where}"
+            "invalid_action", f"to create a branch, a single SHA-1 git repository must contain all of these: {where}"
         )
     try:
         check_is_writable(first)

@@ -125,7 +125,9 @@ def read_intent(file: Path) -> Intent | None:
     try:
         document = json.loads(file.read_bytes())
         if document["v"] > INTENT_VERSION:
-            raise MassgenError("journal_newer", f"a newer massgen-mcp wrote {file}; upgrade massgen-mcp to continue")
+            raise MassgenError(
+                "journal_newer", f"a newer massgen-mcp version wrote {file}; upgrade massgen-mcp to continue"
+            )
         parts = tuple(_part(part) for part in document["parts"])
         phases: tuple[ApplyPhase, ...] = get_args(ApplyPhase)
         return Intent(parts, dict(document["told"]), phases[phases.index(document["phase"])])

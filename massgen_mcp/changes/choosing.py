@@ -16,7 +16,7 @@ from massgen_mcp.changes.repository import FileChange, PrivateRepository, TreeId
 from massgen_mcp.changes.tool_files import find_tool
 from massgen_mcp.errors import MassgenError
 
-READ_ONLY = "the run may only read this directory (allow changes with permission: write)"
+READ_ONLY = "the run has read-only access to this directory (to allow changes, set permission: write)"
 NOT_NAMED = "you didn't include it in `paths`"
 MOST_LINKS = 10
 """So many links one after the other are followed."""

@@ -128,7 +128,9 @@ class HeldDirectory:
         """
         with openat.closing(self._opener(self._fd, path, _READING)) as source:
             if privileges(source):
-                return "has special rights (setuid, setgid, capabilities), which massgen doesn't give to changed files"
+                return (
+                    "has special permissions (setuid, setgid, capabilities) that massgen doesn't set on changed files"
+                )
             if (unnamed := getattr(os, "O_TMPFILE", None)) is None:
                 return ""
             try:

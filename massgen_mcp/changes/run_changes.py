@@ -117,7 +117,7 @@ class RunChanges:
         """The base with what an earlier run's tree changed."""
         repository = self.repository
         if (old := earlier.base()) is None:
-            raise MassgenError("invalid_action", "the earlier run that this run starts from no longer exists")
+            raise MassgenError("invalid_action", "the earlier run that this run builds on no longer exists")
         names = {one.path: one.name for one in old.directories}
 
         def placed(tree: TreeId) -> TreeId:
@@ -201,7 +201,7 @@ class RunChanges:
                     known=known.setdefault(directory.name, KnownFiles()),
                 )
             except TooLarge as error:
-                raise GitFailed(f"{directory.name} {error}; delete its unneeded files") from error
+                raise GitFailed(f"{directory.name} {error}; delete what you don't need") from error
             trees[directory.name] = written.tree
             left_out = written.left_out
             for paths, what in (

@@ -79,7 +79,7 @@ SELF_RUNNING: dict[str, tuple[str, ...]] = {
     "Read the Docs": (".readthedocs.y*ml", "readthedocs.y*ml"),
     "Xcode Cloud": ("ci_scripts/ci_*",),
     "Zuul": ("zuul.y*ml", "zuul.d", ".zuul*"),
-    "hosts that build pushed code": (
+    "hosting services that build pushed code": (
         *("netlify.toml", "vercel.json", "now.json", "render.y*ml", "railway.json", "railway.toml", "heroku.y*ml"),
         *("procfile", "nixpacks.toml", "captain-definition"),
     ),

@@ -164,7 +164,7 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
         return Settled(intent, file, lost=(missing.filename,)) if phase == "changing" else None
     except OSError as error:
         where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
-        message = f"{_UNSETTLED[phase]}; the next `massgen apply` tries again ({error.strerror}{where})"
+        message = f"{_UNSETTLED[phase]}; the next `massgen apply` will try again ({error.strerror}{where})"
         raise Unsettled(message, tuple(part.root for part in intent.parts)) from error
     return Settled(intent, file, tuple(sorted(kept)))
 

@@ -104,7 +104,7 @@ class _Walk:
                 else:
                     entered.append(path)
             if max(len(self._files), len(self._ignored)) > self._most:
-                raise TooLarge(f"holds more than {self._most:,} files")
+                raise TooLarge(f"contains more than {self._most:,} files")
             level = self._looked_into(entered)
         outputs = sorted(self._outputs)
         beside = (*(path for path, is_directory in self._ignored if not is_directory), *outputs)
@@ -149,7 +149,7 @@ class _Walk:
             entries = [(path, is_directory) for path, is_directory in entries if path not in self._without]
             self._directories += sum(is_directory for _, is_directory in entries)
             if self._directories > self._most:
-                raise TooLarge(f"holds more than {self._most:,} directories")
+                raise TooLarge(f"contains more than {self._most:,} directories")
             for path, is_directory in entries:
                 if is_directory:
                     (self._image / os.fsdecode(path)).mkdir()

@@ -106,7 +106,7 @@ class BaseOutcomes:
 
 
 MAX_LACKING = 3
-COMPILED = "it ran without compiled files that your directory has: {}; build them in the check or in `setup`"
+COMPILED = "it ran without compiled files that are in your directory: {}; build them in the check or in `setup`"
 TEST_SECONDS = 60
 """The script of a test is ended after so long, or after the time of a check if that is less."""
 

@@ -86,7 +86,7 @@ def find_own_code(scripts: Iterable[str], names: Collection[str], read: Read) ->
             unfollowed.append(f"{script} loads code that the answer may have changed: {', '.join(outside[:5])}")
         computed = _COMPUTED.get(_detect_kind(script, text))
         if computed is not None and computed.search(text):
-            unfollowed.append(f"{script} computes the names of code that it loads")
+            unfollowed.append(f"{script} decides at run time which code to load")
         seen |= own
         found |= own
         pending += sorted(own)

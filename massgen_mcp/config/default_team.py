@@ -104,9 +104,9 @@ def team_of(
 
 
 def team_of_one(agent: str, backend: BackendConfig, words: str) -> DefaultTeam:
-    parts = f"{words}; no provider's key is set, and no model server has a suitable model"
+    parts = f"{words}; no provider key is set, and no model server has a suitable model"
     config = Config(agents=(AgentSettings(id=agent, backend=backend),))
-    return DefaultTeam(config, "alone", "paid by your subscription", parts)
+    return DefaultTeam(config, "alone", "paid for by your subscription", parts)
 
 
 def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
@@ -119,7 +119,7 @@ def team_of_clis(clis: Sequence[OwnCli]) -> DefaultTeam:
     parts = f"the installed agent CLIs, with your own logins: {names}"
     if len(clis) < count:
         parts += f", {_count_views(count, len(clis))}"
-    return DefaultTeam(Config(agents=agents), "clis", "paid by your subscriptions", parts)
+    return DefaultTeam(Config(agents=agents), "clis", "paid for by your subscriptions", parts)
 
 
 def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
@@ -141,7 +141,7 @@ def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
 
 
 def _count_views(agents: int, models: int) -> str:
-    return f"{agents} agents of {models} vendors" if models > 1 else f"from {agents} perspectives"
+    return f"{agents} agents from {models} vendors" if models > 1 else f"from {agents} perspectives"
 
 
 def reachable_models(environ: Mapping[str, str]) -> list[str]:
@@ -171,7 +171,7 @@ def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> Defaul
         for agent, name in zip(name_agents(names), names, strict=True)
     )
     asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} perspectives"
-    parts = f"{server.type} at {server.place} ({asked}), since no provider's key is set"
+    parts = f"{server.type} at {server.place} ({asked}), since no provider key is set"
     return DefaultTeam(Config(agents=agents), "server", "free on your own model server", parts)
 
 
@@ -236,16 +236,16 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer], clis:
     if not asked:
         none = "no model server was found"
     if unfit is not None:
-        none = f"the models of {asked} are too small or do not fit into memory"
+        none = f"the models at {asked} are too small or don't fit into memory"
     ways = [f"set {join_names(keys_of_default_teams(), 'or')}"]
     if clis:
         ways.append(f"set {OWN_LOGINS_VARIABLE}=yes to use your own login to {join_names(cli.name for cli in clis)}")
     ways.append("name models" if unfit is None else f"name a model, such as {unfit}")
     return MassgenError(
         "no_default_team",
-        f"There is no team to start with: no provider's key is set, {none}, and Claude Code has no "
+        f"massgen can't put a team together: no provider key is set, {none}, and Claude Code has no "
         f"{agent_clis.TOKEN}. To get a team, {'; '.join(ways)} or a config; or create a config with `massgen init`. "
-        '`massgen --config @examples/scripted "Your question"` shows a run without a model.',
+        '`massgen --config @examples/scripted "Your question"` shows an example run that needs no model.',
     )
 
 

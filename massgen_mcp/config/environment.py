@@ -64,13 +64,13 @@ def check_address(environ: Mapping[str, str], variable: str) -> None:
         raise MassgenError(
             "config_invalid",
             f"{variable}: an address must not contain a user name, password or key, since massgen shows and "
-            "stores addresses. Put the key into its own variable, and a password for an HTTP proxy into "
+            "stores addresses. Put the key in its own variable, and a password for an HTTP proxy in "
             "HTTPS_PROXY",
         )
     if address and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
         raise MassgenError(
             "config_invalid",
-            f"{variable} isn't an address; it must start with http:// or https:// and have no ? or #, such as "
+            f"{variable} isn't a valid address; expected http:// or https:// without ? or #, such as "
             "https://host:8000/v1",
         )
 

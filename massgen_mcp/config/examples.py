@@ -46,9 +46,9 @@ def example_path(name: str) -> Path:
     ending_so = [path for known_name, path in known.items() if known_name.endswith(f"/{wanted}")]
     if len(ending_so) == 1:
         return ending_so[0]
-    shown = f"@examples/{wanted}" if _NAME.fullmatch(wanted) else "of that name"
+    shown = f"@examples/{wanted}" if _NAME.fullmatch(wanted) else "with that name"
     near = nearest_example(wanted)
-    hint = f"Did you mean @examples/{near}?" if near else f"There are: {', '.join(known) or 'none'}."
+    hint = f"Did you mean @examples/{near}?" if near else f"Available examples: {', '.join(known) or 'none'}."
     raise MassgenError("config_not_found", f"There is no example {shown}. {hint}")
 
 

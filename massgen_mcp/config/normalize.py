@@ -269,7 +269,7 @@ def _with_named_key(settings: dict[str, Plain], place: Place, shaped: Shaped) ->
     key = plain.pop("api_key")
     variable = _VARIABLE.fullmatch(key) if isinstance(key, str) else None
     if variable is None:
-        message = "write api_key_env: NAME; never put a key into a file"
+        message = "write api_key_env: NAME; never put a key in a file"
         shaped.problems.append(Problem((*place, "api_key"), message))
     elif "api_key_env" in plain:
         shaped.problems.append(Problem((*place, "api_key"), "write 'api_key' or 'api_key_env', not both"))

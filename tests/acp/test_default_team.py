@@ -56,9 +56,9 @@ async def test_with_the_setting_they_are_the_team_and_the_plan_says_whose_login_
     async with installed.with_variables(**YES).client() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
     whose = "the installed agent CLIs, with your own logins: codex, from 3 perspectives"
-    assert planned["source"] == f"default team, paid by your subscriptions: {whose}"
+    assert planned["source"] == f"default team, paid for by your subscriptions: {whose}"
     assert planned["missing_keys"] == []
-    assert "with your own login, so your subscription pays" in json.dumps(planned)
+    assert "with your own login (paid for by your subscription)" in json.dumps(planned)
 
 
 @needs("bwrap")
@@ -79,7 +79,7 @@ def test_one_answer_at_a_terminal_makes_them_the_team_from_then_on(installed: Te
     saved = yaml.safe_load((installed.work / "config-home" / "config.yaml").read_text())
     assert [agent["backend"] for agent in saved["agents"]] == [{"type": "acp", "preset": "codex", "login": "own"}] * 3
     done = run_command(installed, COMMAND_MODULE, "--automation", "What is it?")
-    assert "starts the agent CLI codex-acp with your own login, so your subscription pays" in done.stdout
+    assert "starts the agent CLI codex-acp, with your own login (paid for by your subscription)" in done.stdout
     assert f"ANSWER_PREVIEW: {ANSWER}" in done.stdout, done.stderr
 
 

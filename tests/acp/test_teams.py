@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_with_a_new_process_and_pays_no_reply_twice(home: T
         ({"preset": "codex", "command": ["x"]}, "expected one of: preset"),
         ({}, "expected one of: preset"),
         ({"command": ["x"], "login": "own"}, "login: own needs a preset"),
-        ({"command": ["x"], "model": "g"}, "massgen can't choose the model of your own command"),
+        ({"command": ["x"], "model": "g"}, "massgen can't set the model for your own command"),
         ({"preset": "codex", "enclosure": "off"}, "only your own config"),
     ],
 )
@@ -121,7 +121,7 @@ def test_the_key_of_another_provider_and_a_login_that_is_not_there_are_refused(h
     home = home.with_variables(PATH=str(program.parent), HOME=str(home.work), OPENAI_API_KEY="sk-0123456789abcdef")
     for backend, words in (
         ({"preset": "codex", "env": ["ANTHROPIC_API_KEY"]}, "is a provider's key, and"),
-        ({"preset": "codex", "login": "own"}, "own requires a login with"),
+        ({"preset": "codex", "login": "own"}, "own requires you to be logged in"),
         ({"preset": "claude_code"}, "npm install -g @agentclientprotocol/claude-agent-acp"),
     ):
         config = home.config("other", {"id": "cody", "backend": {"type": "acp", **backend}})

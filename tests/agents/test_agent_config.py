@@ -156,7 +156,7 @@ def test_a_type_is_told_by_the_name_of_the_model() -> None:
     for model, (kind, name) in params.items():
         backend = AgentConfig({"model": model}).to_config(NOBODY).agents[0].backend
         assert (backend.type, backend.model) == (kind, name)
-    assert "massgen can't tell the provider" in refused(AgentConfig({"model": "mystery"}))
+    assert "massgen can't infer the provider" in refused(AgentConfig({"model": "mystery"}))
     assert "backend.type: a required key is missing" in refused(AgentConfig())
 
 

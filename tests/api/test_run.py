@@ -146,7 +146,7 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         (
             {"model": "scripted/x", "conversation_history": [{"role": "tool", "content": "Hi"}]},
             "invalid_arguments",
-            "each message of the conversation needs the role user or assistant, and text as content",
+            "each message in the conversation needs a role (user or assistant) and text content",
         ),
     ],
 )
@@ -297,7 +297,7 @@ async def test_only_what_the_winner_changed_comes_to_the_users_paths_and_only_wh
     assert (output / "final.txt").read_text() == "done"
     assert (source / "in.txt").read_text() == "in"
     files = ["output/early.txt", "output/final.txt"]
-    why = "the run may only read this directory (allow changes with permission: write)"
+    why = "the run has read-only access to this directory (to allow changes, set permission: write)"
     left_out = [{"path": "source/in.txt", "reason": why}]
     assert result["applied"] == {"status": "applied", "files": files, "conflicts": [], "left_out": left_out}
 

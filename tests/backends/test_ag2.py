@@ -341,7 +341,7 @@ def with_agent(**settings: Any) -> dict[str, Any]:
         (with_agent(sytem_message="x"), f"{AGENT}.sytem_message: unknown key; did you mean 'system_message'?"),
         (section(api_type="bedrock"), f"{MODEL}.api_type: expected 'openai', 'google' or 'anthropic'"),
         (section(temprature=1), f"{MODEL}.temprature: unknown key; did you mean 'temperature'?"),
-        (section(api_key=KEY), f"{MODEL}.api_key: write api_key_env: NAME; never put a key into a file"),
+        (section(api_key=KEY), f"{MODEL}.api_key: write api_key_env: NAME; never put a key in a file"),
         (section(base_url=f"http://me:{KEY}@host/v1"), f"{MODEL}.base_url: expected an http"),
         ({"type": "ag2"}, "agents[0].backend: expected agent_config or group_config"),
         ({"type": "ag2", "agent_config": "x"}, f"{AGENT}: expected a mapping"),

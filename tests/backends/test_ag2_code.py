@@ -338,8 +338,8 @@ def test_every_model_of_a_group_has_its_own_host_key_and_price(tmp_path: Path) -
     ("wrong", "told"),
     [
         ({"agents": []}, "agents: expected at least 1, found 0"),
-        ({"agents": [{"name": "User"}]}, "group_config: the agents of a group need distinct names"),
-        ({"agents": [{"name": "Manager"}]}, "group_config: the agents of a group need distinct names"),
+        ({"agents": [{"name": "User"}]}, "group_config: agents in a group need distinct names"),
+        ({"agents": [{"name": "Manager"}]}, "group_config: agents in a group need distinct names"),
         (
             {"pattern": {"type": "auto", "initial_agent": "Bo"}},
             "pattern.initial_agent: expected one of Coder, Tester",

@@ -766,7 +766,7 @@ async def test_your_own_login_is_used_only_where_a_config_says_so(tmp_path: Path
     assert agent_clis.find_login(CONFIG, own) is None
     with pytest.raises(BackendError, match="use_login: true"):
         make_backend(CONFIG, own)
-    with pytest.raises(MassgenError, match="There is no team to start with"):
+    with pytest.raises(MassgenError, match="massgen can't put a team together"):
         await default_team(own, places=())
     assert StartClaudeCode(own_login=False) in reach_of(team_of(), own, tmp_path).permissions
     assert StartClaudeCode(own_login=True) in reach_of(team_of(use_login=True), own, tmp_path).permissions

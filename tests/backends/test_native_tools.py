@@ -195,5 +195,5 @@ async def test_xais_own_searches_are_no_calls_of_ours_and_what_they_were_is_not_
 
 async def test_tools_of_geminis_own_are_not_asked_for_at_the_compatible_endpoint_of_an_operator() -> None:
     config = ProviderBackendConfig(type="gemini", model="m", enable_web_search=True)
-    with pytest.raises(BackendError, match="enable_web_search: the compatible endpoint at MASSGEN_GEMINI"):
+    with pytest.raises(BackendError, match="enable_web_search: the OpenAI-compatible endpoint at MASSGEN_GEMINI"):
         make_backend(config, {"MASSGEN_GEMINI_BASE_URL": "http://127.0.0.1:1/v1beta/openai"})

@@ -161,8 +161,8 @@ async def test_a_local_server_without_a_model_serves_one_that_it_lists(kind: str
 @pytest.mark.parametrize(
     ("answer", "reason", "message"),
     [
-        (listing("nomic-embed"), "model_not_found", "lists no chat model"),
-        (reply(b"<html>"), "model_not_found", "lists no chat model"),
+        (listing("nomic-embed"), "model_not_found", "lists no chat models"),
+        (reply(b"<html>"), "model_not_found", "lists no chat models"),
         (reply(b"", status="404 Not Found"), "provider_error", "answered 404 instead of listing its models"),
         (reply(b"", status="307 Temporary Redirect", headers={"Location": "/x"}), "provider_error", "answered 307"),
         (reply(b"x" * 2_000_000), "bad_reply", "more than"),

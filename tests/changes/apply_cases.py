@@ -197,7 +197,7 @@ CASES = (
         "what runs with rights of its own",
         "echo team >> tool.sh",
         before="chmod 4755 tool.sh",
-        refused={"tool.sh": "has special rights"},
+        refused={"tool.sh": "has special permissions"},
     ),
     Case(
         "renamed, with private permissions, attributes and an access list",
@@ -209,7 +209,7 @@ CASES = (
         "renamed, what runs with rights of its own",
         "mv tool.sh tools.sh",
         before="chmod 4755 tool.sh",
-        refused={"tools.sh": "was tool.sh, which has special rights"},
+        refused={"tools.sh": "was tool.sh, which has special permissions"},
     ),
     Case("permissions are kept", LAST, before="chmod 640 lines.txt", holds={"lines.txt": f"0640 {THEIRS}"}),
     Case("symlink added", "ln -s src/a.txt new", holds={"new": "-> src/a.txt"}),

@@ -362,7 +362,7 @@ async def test_files_that_fail_required_checks_are_not_applied_unasked(
     assert done.returncode == 2
     applied = (await massgen.run("q", config=config, checks=[check]))["applied"]
     assert (applied["status"], applied["files"]) == ("clean", ["project/code"])
-    assert applied["note"] == f"The final files fail {check}, so massgen applied nothing."
+    assert applied["note"] == f"The final files fail {check}, so massgen didn't apply the changes."
     assert repository.fingerprint() == before
 
 

@@ -395,7 +395,7 @@ async def test_there_are_no_branches_without_git_and_none_of_a_run_that_changed_
         changed = await changed_by_a_run(client, home, plain, write("plain/code", FIRST))
         nothing = await changed_by_a_run(client, home, plain)
     for run_id, told in (
-        (changed, "cannot create a branch unless one SHA-1 git repository"),
+        (changed, "to create a branch, a single SHA-1 git repository"),
         (nothing, "has changed none of your files"),
     ):
         code, refused = verb(home, run_id, "--all", "--branch", "try")

@@ -407,7 +407,7 @@ async def test_a_library_of_a_checks_own_script_is_put_back_and_what_was_not_fol
     ended = await play(tmp_path, project, environ, cheats, checks=["python3 ci/run.py"])
     final = evidence(ended, "final")
     assert (results(final.outcomes), final.restored) == (["failed"], ("ci/ci_lib.py",))
-    said = "ci/ci_lib.py computes the names of code that it loads"
+    said = "ci/ci_lib.py decides at run time which code to load"
     assert evidence(ended, "base").unfollowed == (said,)
     assert final.unfollowed == ()
     assert check_notes(ended.snapshot).count(said) == 1

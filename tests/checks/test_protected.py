@@ -403,19 +403,19 @@ def test_code_under_test_is_judged_as_the_answer_has_it(command: str, texts: dic
         (
             "python3 ci/run.py",
             {"ci/run.py": "importlib.import_module(sys.argv[1])\n"},
-            ["computes the names of code that it loads"],
+            ["decides at run time which code to load"],
         ),
         (
             "python3 ci/run.py",
             {"ci/run.py": "import lib\n", "ci/lib.py": "__import__(name)\n"},
-            ["ci/lib.py computes the names of code"],
+            ["ci/lib.py decides at run time"],
         ),
         (
             "node tools/run.js",
             {"tools/run.js": "require(name)\n"},
-            ["tools/run.js computes the names of code that it loads"],
+            ["tools/run.js decides at run time which code to load"],
         ),
-        ("sh ci/run.sh", {"ci/run.sh": '. "$LIB"\n'}, ["ci/run.sh computes the names of code that it loads"]),
+        ("sh ci/run.sh", {"ci/run.sh": '. "$LIB"\n'}, ["ci/run.sh decides at run time which code to load"]),
         (
             "python3 run.py",
             {"run.py": "import lib\n", "lib.py": "x"},

@@ -79,7 +79,7 @@ async def test_the_doctor_says_so_where_there_is_no_team(home: TempHome) -> None
     nobody = {row.base_url_variable or "": closed for row in PROVIDERS if row.is_local}
     told = (await command(home.with_variables(**dict.fromkeys(PLANTED, ""), **nobody), SERVER_MODULE, "doctor")).stdout
     assert "warn  default team: none" in told
-    assert "There is no team to start with" in told
+    assert "massgen can't put a team together" in told
 
 
 def test_the_doctor_tells_which_config_is_asked_here_or_what_is_wrong_with_it(home: TempHome) -> None:

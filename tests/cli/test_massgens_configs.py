@@ -8,7 +8,7 @@ from typing import Any
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call
 
-SHOWN = "choose display and logs when you start a run"
+SHOWN = "set display and log options when you start a run"
 MASSGENS: dict[str, Any] = {
     "ui": {"display_type": "rich_terminal", "logging_enabled": True},
     "orchestrator": {"snapshot_storage": "snapshots", "fairness_enabled": True},
@@ -37,7 +37,7 @@ def test_what_we_have_not_is_refused_in_groups_with_the_way_out(home: TempHome) 
     code, lines = massgen(home, "--validate", home.config("team", *backends, **MASSGENS))
     assert code == 1
     assert len(lines) == 2, lines
-    assert "agents[0].backend.auto_discover_custom_tools: massgen doesn't search for code or run hooks" in lines[0]
+    assert "agents[0].backend.auto_discover_custom_tools: massgen doesn't discover code or run hooks" in lines[0]
     assert lines[0].endswith("(also agents[1].backend.auto_discover_custom_tools)")
     assert "agents[0].backend.enable_image_generation: agents read and write only text" in lines[1]
 

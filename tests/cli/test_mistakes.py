@@ -190,7 +190,7 @@ MISTAKES = {
     "prompt at the top": config(f"{TEAM}system_message: x", "write system_message under an entry of agents"),
     "a lone sum": config(f"{TEAM}budget: 5", "budget: expected a mapping, such as {max_usd: 5}"),
     "old keys": config(
-        f"{TEAM}max_rounds: 3", "replace it with a list `agents`.* orchestrator.max_new_answers_per_agent limits"
+        f"{TEAM}max_rounds: 3", "use an `agents` list instead.* set orchestrator.max_new_answers_per_agent"
     ),
     "personas": config(
         f"{TEAM}enable_personas: true", "enable_personas: massgen has no model that .* invents personas"

@@ -35,7 +35,7 @@ async def test_it_has_one_strong_model_of_each_provider_with_a_key() -> None:
     both = await team_at(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
     assert [agent.backend.type for agent in both.config.agents] == ["openai", "claude", "openai"]
     models = "openai/gpt-6.2-sol, claude/claude-opus-5-5"
-    assert both.description == f"default team, paid with your API keys: {models}, 3 agents of 2 vendors"
+    assert both.description == f"default team, paid with your API keys: {models}, 3 agents from 2 vendors"
     four = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "GROQ_API_KEY")
     all_four = await team_at(**dict.fromkeys(four, "k"))
     assert [agent.backend.type for agent in all_four.config.agents] == ["openai", "claude", "gemini", "grok"]
@@ -81,7 +81,7 @@ async def test_one_fit_model_is_asked_from_three_views_and_two_quantizations_are
         team = await team_at(LocalServer("ollama", server.url))
     assert agents(team) == ["ollama/qwen3:8b"] * 3
     assert [agent.id for agent in team.config.agents] == ["qwen3-8b", "qwen3-8b-2", "qwen3-8b-3"]
-    assert team.description.endswith(" (qwen3:8b from 3 perspectives), since no provider's key is set")
+    assert team.description.endswith(" (qwen3:8b from 3 perspectives), since no provider key is set")
 
 
 async def test_a_model_that_is_loaded_fits_whatever_this_machine_has() -> None:
@@ -116,5 +116,5 @@ async def test_without_keys_and_servers_the_ways_out_are_named() -> None:
     places = f"no model server responds at 127.0.0.1:{port} (vllm)"
     for told in (places, "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "config", "@examples/scripted"):
         assert told in str(caught.value)
-    with pytest.raises(MassgenError, match="no provider's key is set, no model server was found, and"):
+    with pytest.raises(MassgenError, match="no provider key is set, no model server was found, and"):
         await team_at()

@@ -263,7 +263,7 @@ def test_a_secret_in_the_wrong_place_is_refused_and_not_repeated(backend: str) -
 
 def test_a_literal_api_key_is_answered_with_what_to_write() -> None:
     listed = problems("agent:\n  backend: {type: openai, model: m, api_key: sk-secret}")
-    assert listed == ["team.yaml:2: agent.backend.api_key: write api_key_env: NAME; never put a key into a file"]
+    assert listed == ["team.yaml:2: agent.backend.api_key: write api_key_env: NAME; never put a key in a file"]
 
 
 def test_variables_elsewhere_stay_as_they_are_written_and_name_no_model() -> None:
@@ -315,8 +315,8 @@ def test_commands_say_what_their_sandbox_cannot_have() -> None:
         ("sandbox: docker, network: [pypi.org:443]", "docker can't limit commands to the listed hosts"),
         ("sandbox: sandbox-exec, image_archive: /", "sandbox-exec uses this machine's programs, not an image"),
         ("image_archive: nowhere.tar", "commands.image_archive: file or directory not found or not readable"),
-        ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY looks like the name of a key"),
-        ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN looks like the name of a key"),
+        ("env: {OPENAI_API_KEY: x}", "OPENAI_API_KEY seems to hold a key"),
+        ("env: {HF_TOKEN: '${HF_TOKEN}'}", "HF_TOKEN seems to hold a key"),
         ("env: {CI: '${CI}'}", "massgen doesn't pass your environment"),
         ("env: {A-B: x}", "commands.env"),
         ('env: {A: "x\\nB=y"}', "commands.env"),

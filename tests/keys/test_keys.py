@@ -151,7 +151,7 @@ async def test_what_is_no_address_is_refused_by_the_variables_name_before_anythi
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL isn't an address; .* such as https://") as caught:
+    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL isn't a valid address; .* such as https://") as caught:
         await massgen_mcp.run("q", model="openai/some-model")
     assert address not in str(caught.value)
     assert not home.path.exists()

@@ -171,8 +171,8 @@ async def test_without_a_sandbox_a_server_does_not_start(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"command": "x", "env": {"API_KEY": "sk-1"}}, "write API_KEY: ${NAME}; never put a key into a file"),
-        ({"url": "https://x.example", "headers": {"Authorization": "Bearer 1"}}, "never put a key into a file"),
+        ({"command": "x", "env": {"API_KEY": "sk-1"}}, "write API_KEY: ${NAME}; never put a key in a file"),
+        ({"url": "https://x.example", "headers": {"Authorization": "Bearer 1"}}, "never put a key in a file"),
         ({"command": "${HOME}/x"}, "${NAME} works only in env and headers"),
         ({"type": "sse", "url": "https://x.example"}, "streamable_http"),
         ({"command": "x", "readable": ["../up"]}, "expected absolute paths"),
@@ -192,7 +192,7 @@ async def test_a_config_that_an_agent_names_needs_a_yes_for_its_servers(home: Te
     async with home.client() as client:
         code, message = await expect_error(client, "start_run", question="q", config=home.config("evil", one))
     assert code == "config_untrusted"
-    assert "! MCP server: x of one: sh -c evil" in message
+    assert "! MCP server: x for one: sh -c evil" in message
 
 
 # -- resumed runs -----------------------------------------------------------------------------------------------------

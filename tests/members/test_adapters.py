@@ -56,7 +56,7 @@ def test_a_member_of_ones_own_answers_votes_and_wins_beside_another(with_poet: T
     assert "WINNER: agent_a" in done.stdout
     assert "agent_a (poet/sonnet)" in done.stdout
     assert "ANSWER_PREVIEW: A sonnet in a glad mood" in done.stdout
-    assert "starts the adapter poet of own-member 1.0, with all your rights" in done.stdout
+    assert "starts the adapter poet from own-member 1.0, with your full permissions" in done.stdout
 
 
 def test_what_is_wrong_in_its_settings_is_told_in_its_own_terms(with_poet: TempHome) -> None:
@@ -113,7 +113,7 @@ def test_a_config_that_came_with_a_project_needs_a_yes_before_an_adapter_runs(wi
     (project / "config.yaml").write_text("agent: {id: p, backend: {type: poet}}")
     done = run_command(with_poet, COMMAND_MODULE, "--automation", "Why?")
     assert done.returncode == 1
-    assert "starts: the adapter poet of own-member 1.0, with all your rights" in done.stdout + done.stderr
+    assert "starts: the adapter poet from own-member 1.0, with your full permissions" in done.stdout + done.stderr
 
 
 def test_an_agent_with_a_loop_of_its_own_works_at_a_desk_and_what_it_counted_in_part_is_told_as_such(

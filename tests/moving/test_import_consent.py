@@ -87,7 +87,7 @@ ASKING: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         lambda config: config["agents"].append(
             {"id": "far", "backend": {"type": "acp", "command": ["/bin/evil"], "enclosure": "off"}}
         ),
-        "! starts: the agent CLI /bin/evil outside the sandbox, with all your rights",
+        "! starts: the agent CLI /bin/evil, outside the sandbox, with your full permissions",
     ),
     "the Claude Code CLI": (
         lambda config: config["agents"].append({"id": "far", "backend": {"type": "claude_code"}}),
@@ -98,7 +98,7 @@ ASKING: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         lambda config: config["agents"].append(
             {"id": "far", "backend": {**GPT, "price": {"input_usd_per_million": 0, "output_usd_per_million": 0}}}
         ),
-        "! sets: far: a price of its own",
+        "! sets: far: its own price",
     ),
 }
 
@@ -130,7 +130,7 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
     def imported() -> str:
         told = there.verb("import", file)
         assert "The run is waiting for your consent to the permissions marked `!`:" in told
-        assert "! MCP server: x of waits: /bin/sh -c" in told
+        assert "! MCP server: x for waits: /bin/sh -c" in told
         assert f"To continue the run: massgen resume {run_id} --trust" in told
         assert there.told("import", file)["known"]
         assert "config_untrusted" in there.verb("resume", run_id, code=1)

@@ -99,7 +99,7 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
     "more money": (team(budget={"max_usd": 10.5}), "spends: up to 10.5 US dollars"),
     "more tokens": (
         team(budget={"max_tokens": 10_000_001}),
-        "spends: up to 10000001 tokens, and calls without a known price count for that alone",
+        "spends: up to 10000001 tokens; calls without a known price count only toward this limit",
     ),
     "more time": (team(timeout_settings={"orchestrator_timeout_seconds": 1801}), "takes: up to 1801 seconds"),
     "a price that makes money look endless": (
@@ -109,19 +109,19 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
                 "backend": {**GPT, "price": {"input_usd_per_million": 0, "output_usd_per_million": 0}},
             }
         ),
-        "sets: a: a price of its own, by which the money limit counts",
+        "sets: a: its own price, used for the money limit",
     ),
     "prices of a cheaper model": (
         team({"id": "a", "backend": {**GPT, "price_as": "openai/gpt-5-nano"}}),
-        "sets: a: the prices of openai/gpt-5-nano, by which the money limit counts",
+        "sets: a: the prices of openai/gpt-5-nano, used for the money limit",
     ),
     "fields of requests": (
         team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
-        "sets: a: further fields of its requests (tools)",
+        "sets: a: extra request fields (tools)",
     ),
     "an MCP server": (
         team({"id": "a", "backend": {**GPT, "mcp_servers": {"x": {"command": "sh", "args": ["-c", "evil"]}}}}),
-        "MCP server: x of a: sh -c evil",
+        "MCP server: x for a: sh -c evil",
     ),
     "an MCP server outside the sandbox, with a variable": (
         team(
@@ -133,24 +133,24 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
                 },
             }
         ),
-        "MCP server: x of a: sh (outside the sandbox, with all your rights; is given AWS_SECRET_ACCESS_KEY)",
+        "MCP server: x for a: sh (outside the sandbox, with your full permissions; receives AWS_SECRET_ACCESS_KEY)",
     ),
     "an MCP server on the internet": (
         team({"id": "a", "backend": {**GPT, "mcp_servers": {"x": {"url": "https://stranger.example/mcp"}}}}),
-        "MCP server: x of a: https://stranger.example/mcp",
+        "MCP server: x for a: https://stranger.example/mcp",
     ),
     "commands": (team(orchestrator={"commands": {"enabled": True}}), "starts: agents' commands in a sandbox"),
     "commands in a container": (
         team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "image": "evil/image"}}),
-        "starts: agents' commands in a docker container of the image evil/image",
+        "starts: agents' commands in a docker container from the image evil/image",
     ),
     "commands in a container with a network": (
         team({"id": "a", "backend": GPT, "commands": {"enabled": True, "sandbox": "docker", "open_network": True}}),
-        "starts: agents' commands in a docker container that may reach every host",
+        "starts: agents' commands in a docker container that can connect to any host",
     ),
     "commands with a network": (
         team(orchestrator={"commands": {"enabled": True, "network": ["pypi.org:443"]}}),
-        "starts: agents' commands in a sandbox that may reach pypi.org:443",
+        "starts: agents' commands in a sandbox that can connect to pypi.org:443",
     ),
     "a program": (team({"id": "a", "backend": {"type": "claude_code"}}), "starts: the Claude Code CLI"),
 }
@@ -235,7 +235,7 @@ async def test_nothing_that_a_stranger_names_looks_like_a_line_of_ours(project: 
         "    key: OPENAI_API_KEY to api.openai.com",
         f"    reads: {str(folder)!a}",
         f"  ! writes: {str(folder)!a}",
-        f"  ! sets: a: further fields of its requests ({forged!a})",
+        f"  ! sets: a: extra request fields ({forged!a})",
         "    takes: up to 1800 seconds",
     ]
     assert message.isascii()
@@ -371,7 +371,7 @@ async def test_a_config_that_an_agent_names_reaches_only_what_the_call_names(pla
         assert planned["reach"] == f"writes {notes}", "the call itself names it, and it is one directory"
         commands = {"enabled": True, "network": ["pypi.org:443"]}
         online = {"agents": [OPENAI], "orchestrator": {"commands": commands}}
-        assert "! starts: agents' commands in a sandbox that may reach pypi.org:443" in await refused(
+        assert "! starts: agents' commands in a sandbox that can connect to pypi.org:443" in await refused(
             named(place, online), **granted
         )
         await place.verb_beside("trust", named(place, writes))

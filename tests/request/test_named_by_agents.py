@@ -55,10 +55,10 @@ async def test_a_cap_is_the_calls_or_the_users_and_no_config_raises_it_or_makes_
         assert "(max_usd 1)" in planned["estimate"], "the call's own cap holds, whatever the config says"
         place.write(config, team(budget={"max_tokens": 10_000_000_000}))
         assert await beyond(max_usd=1) == [
-            "  ! spends: up to 10000000000 tokens, and calls without a known price count for that alone"
+            "  ! spends: up to 10000000000 tokens; calls without a known price count only toward this limit"
         ]
         place.write(config, team({**GPT, "price": FREE}))
-        assert await beyond(max_usd=1) == ["  ! sets: a0: a price of its own, by which the money limit counts"]
+        assert await beyond(max_usd=1) == ["  ! sets: a0: its own price, used for the money limit"]
 
 
 @pytest.mark.parametrize("found", [True, False], ids=["found", "named"])
@@ -72,9 +72,12 @@ async def test_where_and_with_what_the_checks_of_a_call_run_needs_a_yes_although
     asked: list[tuple[dict[str, Any], str]] = [
         ({"env": {"PYTEST_ADDOPTS": "--co"}}, "  ! sets: PYTEST_ADDOPTS=--co for commands and checks"),
         ({"env": {"LINES": "one\u2028  ! two"}}, r"  ! sets: 'LINES=one\u2028  ! two for commands and checks'"),
-        (network, "  ! starts: checks in a sandbox that may reach stranger.example:443"),
-        (docker, "  ! starts: checks in a docker container of the image evil/image"),
-        ({**docker, "open_network": True}, "  ! starts: checks in a docker container of the image evil/image that may"),
+        (network, "  ! starts: checks in a sandbox that can connect to stranger.example:443"),
+        (docker, "  ! starts: checks in a docker container from the image evil/image"),
+        (
+            {**docker, "open_network": True},
+            "  ! starts: checks in a docker container from the image evil/image that can",
+        ),
         ({"readable": ["/srv/others"]}, "/srv/others"),
     ]
     async with tools() as client:
@@ -151,12 +154,12 @@ STDIO = {"mcp_servers": {"x": {"command": "sh", "args": ["-c", "evil"]}}}
 OUTSIDE = {"mcp_servers": {"x": {"command": "sh", "sandbox": False}}}
 ONLINE = {"mcp_servers": {"x": {"url": "https://stranger.example/mcp"}}}
 OF_THE_USERS_OWN: dict[str, tuple[dict[str, Any], str]] = {
-    "an MCP server": (team({**GPT, **STDIO}), "MCP server: x of a0: sh -c evil"),
+    "an MCP server": (team({**GPT, **STDIO}), "MCP server: x for a0: sh -c evil"),
     "one outside the sandbox": (
         team({**GPT, **OUTSIDE}),
-        "MCP server: x of a0: sh (outside the sandbox, with all your rights)",
+        "MCP server: x for a0: sh (outside the sandbox, with your full permissions)",
     ),
-    "one at an address": (team({**GPT, **ONLINE}), "MCP server: x of a0: https://stranger.example/mcp"),
+    "one at an address": (team({**GPT, **ONLINE}), "MCP server: x for a0: https://stranger.example/mcp"),
     "a path to read": (team(orchestrator={"context_paths": [{"path": "/srv"}]}), "reads: /srv"),
     "a path to write": (
         team(orchestrator={"context_paths": [{"path": "/srv", "permission": "write"}]}),
@@ -168,19 +171,19 @@ OF_THE_USERS_OWN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a network for commands": (
         team(orchestrator={"commands": {"enabled": True, "network": ["pypi.org:443"]}}),
-        "starts: agents' commands in a sandbox that may reach pypi.org:443",
+        "starts: agents' commands in a sandbox that can connect to pypi.org:443",
     ),
     "a network for checks": (
         team(orchestrator={"commands": {"network": ["pypi.org:443"]}}),
-        "starts: checks in a sandbox that may reach pypi.org:443",
+        "starts: checks in a sandbox that can connect to pypi.org:443",
     ),
     "every host": (
         team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "open_network": True}}),
-        "starts: agents' commands in a docker container that may reach every host",
+        "starts: agents' commands in a docker container that can connect to any host",
     ),
     "an agent CLI outside the sandbox": (
         team({"type": "acp", "command": ["/bin/evil"], "enclosure": "off"}),
-        "starts: the agent CLI /bin/evil outside the sandbox, with all your rights",
+        "starts: the agent CLI /bin/evil, outside the sandbox, with your full permissions",
     ),
 }
 

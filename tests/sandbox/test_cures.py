@@ -63,7 +63,8 @@ orchestrator: {commands: {enabled: true, sandbox: sandlock, network: ["pypi.org:
     assert [commands.sandbox for commands in parsed.config.all_commands] == ["auto", "auto"]
     assert parsed.note is not None
     assert (
-        "orchestrator.commands.sandbox: sandlock didn't protect read-only files, so massgen removed it" in parsed.note
+        "orchestrator.commands.sandbox: sandlock didn't protect read-only files, so massgen no longer supports it"
+        in parsed.note
     )
     assert "agents[1].commands.sandbox: sandlock didn't protect read-only files" in parsed.note
     choice = await choose(Wishes(network=("pypi.org:443",)), None)
@@ -85,4 +86,4 @@ async def test_a_run_that_was_stored_with_a_level_that_was_removed_goes_on_with_
     with caplog.at_level(logging.WARNING, logger="massgen_mcp.config"):
         again = run.read_request()
     assert again.config.orchestrator.commands.sandbox == "auto"
-    assert "sandbox: sandlock didn't protect read-only files, so massgen removed it" in caplog.text
+    assert "sandbox: sandlock didn't protect read-only files, so massgen no longer supports it" in caplog.text

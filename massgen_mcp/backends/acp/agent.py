@@ -168,7 +168,7 @@ class AcpAgent(CliAgent):
             session.desk.say(usage)
         word = str(done.get("stopReason"))[:80]
         if (stop := _STOPS.get(word)) is None:
-            raise self._failed("provider_error", f"ended its turn with the stop reason {word!a}", retryable=True)
+            raise self._failed("provider_error", f"ended its turn with stop reason {word!a}", retryable=True)
         return StopPart(stop, provider_word=word)
 
     def _usage(self, session: AcpSession, done: Mapping[str, Any]) -> UsagePart | None:

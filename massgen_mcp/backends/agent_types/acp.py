@@ -71,7 +71,7 @@ class Acp(AgentType[AcpBackendConfig]):
         if find_program(config, environ) is None:
             return ": ".join(filter(None, (f"acp needs the program {preset.program}", preset.install)))
         if config.login == "own" and own_login(config, environ) is None:
-            return f"login: own requires a login with {name}; log in first, or set login: key"
+            return f"login: own requires you to be logged in to {name}; log in first, or set login: key"
         for key in config.env:
             if is_model_key(key) and key not in preset.key_variables and not _may_have(config, key, environ):
                 return f"env: {key} is a provider's key, and {name} could send it to other hosts"
@@ -103,7 +103,7 @@ class Acp(AgentType[AcpBackendConfig]):
                 texts = [*_find_secrets(json.loads(opened.read(MAX_LOGIN_BYTES)))]
         except (OSError, ValueError, RecursionError):
             return
-        yield from ((f"of your login to {shown_name(config)}", text) for text in texts)
+        yield from ((f"from your {shown_name(config)} login", text) for text in texts)
 
     def list_programs(self, config: AcpBackendConfig) -> Iterable[StartAgentCli]:
         preset = preset_of(config)
@@ -140,13 +140,13 @@ async def _find_cli(name: AcpPreset, environ: Environ) -> OwnCli | None:
     program = speaks or shutil.which(preset.own_cli[1], path=environ.get("PATH"))
     if program is None:
         return None
-    fit, place = True, "enclosed"
+    fit, place = True, "sandboxed"
     if not speaks:
         fit, place = False, f"to use it in a team, run `{preset.install}`"
     elif not (await choose(Wishes("bubblewrap"), known_levels(environ))).level:
-        fit, place = preset.asks, "refused without bubblewrap"
+        fit, place = preset.asks, "requires bubblewrap"
         if fit:
-            place = "outside the sandbox, without a shell"
+            place = "outside the sandbox, without shell access"
     keys = tuple(key for key in preset.key_variables if environ.get(key))
     return OwnCli(name, config, program, own_login(config, environ) is not None, keys, place, fit)
 

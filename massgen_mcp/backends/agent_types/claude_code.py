@@ -63,7 +63,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         return super().list_missing(config, environ)
 
     def describe_alternative(self, config: ClaudeCodeBackendConfig) -> str:
-        return "" if config.api_key_env else " (or your own login to Claude Code, with use_login: true)"
+        return "" if config.api_key_env else " (or your own Claude Code login, with use_login: true)"
 
     def check_credentials(self, config: ClaudeCodeBackendConfig, environ: Environ) -> None:
         check_address(environ, agent_clis.BASE_URL)
@@ -74,7 +74,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
 
     def list_secrets(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
         if config.use_login and (token := agent_clis.own_login(environ)):
-            yield "of your login to Claude Code", token
+            yield "from your Claude Code login", token
 
     def list_programs(self, config: ClaudeCodeBackendConfig) -> Iterable[StartClaudeCode]:
         return (StartClaudeCode(own_login=config.use_login),)
@@ -95,7 +95,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         config = ClaudeCodeBackendConfig(type="claude_code")
         if self.find_lack(config, environ) or agent_clis.find_login(config, environ) is None:
             return None
-        return config, "the installed Claude Code"
+        return config, "the installed Claude Code CLI"
 
     def make_agent(self, config: ClaudeCodeBackendConfig, making: "Making") -> "Agent":
         environ = making.environ

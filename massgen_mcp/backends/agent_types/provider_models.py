@@ -99,7 +99,7 @@ def check_variables(config: AnyHttpBackend, environ: Environ) -> None:
     if row.wire == "gemini" and config.asked_tools and provider_for(config, environ).wire != row.wire:
         flags = ", ".join(f"enable_{tool}" for tool in config.asked_tools)
         raise BackendError(
-            "bad_request", f"{flags}: the compatible endpoint at {row.base_url_variable} doesn't support this"
+            "bad_request", f"{flags}: the OpenAI-compatible endpoint at {row.base_url_variable} doesn't support this"
         )
 
 

@@ -132,7 +132,7 @@ def _accepted_pairs(file: Path) -> tuple[Pair, ...]:
     try:
         return _Pairs.model_validate_json(json.dumps(read_yaml(text, str(file)).data or {})).allow
     except ValidationError:
-        shown = "expected a list `allow` in which each entry has `key` (a variable's name) and `host`"
+        shown = "expected a list `allow` whose entries each have `key` (a variable name) and `host`"
         raise MassgenError("config_invalid", f"{file}: {shown}") from None
 
 

@@ -229,14 +229,15 @@ def adapter_named(name: str) -> Installable[Any]:
         found: object = _load_own(name)
         origin = OWN_TYPES
     elif entry := installed(MEMBERS).get(name):
-        found, origin = load_entry(entry), f"{entry.value} of {where_from(entry)}"
+        found, origin = load_entry(entry), f"{entry.value} from {where_from(entry)}"
     else:
         others = ", ".join(list_adapters())
         raise ValueError(
-            f"the adapter {name[:80]!a} isn't installed; " + (f"installed: {others}" if others else "none is installed")
+            f"the adapter {name[:80]!a} isn't installed; "
+            + (f"installed: {others}" if others else "none are installed")
         )
     if not isinstance(found, Installable):
-        raise ValueError(f"{origin} is no Adapter")  # noqa: TRY004 - of a config
+        raise ValueError(f"{origin} isn't an Adapter")  # noqa: TRY004 - of a config
     adapter = cast("Installable[Any]", found)
     adapter.name = name
     return adapter

@@ -63,8 +63,7 @@ class ProxySetting:
         if parts.scheme.lower().startswith("socks") and find_spec("socksio") is None:
             message = "a SOCKS proxy, which needs the Python package socksio"
             install = (
-                "run `pip install socksio` in the environment of massgen-mcp, set an http:// proxy, or unset the "
-                "variable"
+                "run `pip install socksio` in massgen-mcp's environment, set an http:// proxy, or unset the variable"
             )
             raise BadVariable(self.variable, self.shown, message, install)
 
@@ -86,8 +85,8 @@ def find_proxy(url: str, *, own_server: bool = False) -> ProxySetting | None:
 def name_page_senders(proxy: ProxySetting | None) -> str:
     """Return, in words, what may have sent a web page in place of a server's reply."""
     if proxy is None:
-        return "a firewall or the login portal of the network"
-    return f"the proxy set by {proxy}, or a firewall behind it,"
+        return "a firewall or the network's login portal"
+    return f"the proxy set by {proxy} or a firewall behind it"
 
 
 def list_proxies() -> list[ProxySetting]:

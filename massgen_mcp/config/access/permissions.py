@@ -35,9 +35,9 @@ class CommandPlace(_Stored):
     image_archive: str | None = None
 
     def __str__(self) -> str:
-        image = f" of the image {on_one_line(self.image)}" if self.image else ""
+        image = f" from the image {on_one_line(self.image)}" if self.image else ""
         where = f"a {self.container} container{image}" if self.container else SANDBOX
-        archive = f" with the programs of {on_one_line(self.image_archive)}" if self.image_archive else ""
+        archive = f" with the programs from {on_one_line(self.image_archive)}" if self.image_archive else ""
         return f"{where}{archive}"
 
 
@@ -300,7 +300,7 @@ def _describe_amount(amount: Amount) -> str:
         case SpendMoney(usd=usd):
             return f"spends: up to {usd:g} US dollars"
         case SpendTokens(tokens=tokens, uncounted=True):
-            return f"spends: up to {tokens} tokens, and calls without a known price count for that alone"
+            return f"spends: up to {tokens} tokens; calls without a known price count only toward this limit"
         case SpendTokens(tokens=tokens):
             return f"spends: up to {tokens} tokens"
         case TakeTime(seconds=seconds):
@@ -317,13 +317,13 @@ def describe_program(permission: Execution) -> str:
         case StartAgentCli():
             return _describe_agent_cli(permission)
         case LoadAdapter(name=name, package=package):
-            return f"the adapter {name} of {package}, with all your rights"
+            return f"the adapter {name} from {package}, with your full permissions"
         case StartOther(words=words):
             return words
         case RunCommands(of=of, place=place):
             return f"{_COMMANDS[of]} in {place}"
         case UseNetwork(of=of, place=place, endpoint=endpoint):
-            return f"{_COMMANDS[of]} in {place} that may reach {endpoint or 'every host'}"
+            return f"{_COMMANDS[of]} in {place} that can connect to {endpoint or 'any host'}"
         case RunSetup(command=command, place=place):
             return f"the setup {on_one_line(command)} in {place}"
         case RunCheck(command=command, place=place):
@@ -345,15 +345,15 @@ def describe_server(server: StartServer | AskServer) -> str:
     else:
         target = shlex.join(server.command)
         if not server.sandboxed:
-            rights.append("outside the sandbox, with all your rights")
+            rights.append("outside the sandbox, with your full permissions")
         if server.network:
             rights.append(f"connects to {', '.join(server.network)}")
         if server.readable:
             rights.append(f"reads {', '.join(server.readable)}")
     if server.variables:
-        rights.append(f"is given {', '.join(server.variables)}")
+        rights.append(f"receives {', '.join(server.variables)}")
     listed = f" ({'; '.join(rights)})" if rights else ""
-    return on_one_line(f"{server.name} of {server.agent}: {target}{listed}")
+    return on_one_line(f"{server.name} for {server.agent}: {target}{listed}")
 
 
 def _describe_setting(setting: Setting) -> str:
@@ -361,24 +361,24 @@ def _describe_setting(setting: Setting) -> str:
         case SetVariable(name=name, value=value):
             return on_one_line(f"{name}={value} for commands and checks")
         case SetPrice(agent=agent, prices_of=None):
-            return f"{agent}: a price of its own, by which the money limit counts"
+            return f"{agent}: its own price, used for the money limit"
         case SetPrice(agent=agent, prices_of=model):
-            return f"{agent}: the prices of {model}, by which the money limit counts"
+            return f"{agent}: the prices of {model}, used for the money limit"
         case SendFields(agent=agent, names=names):
-            return f"{agent}: further fields of its requests ({on_one_line(', '.join(names))})"
+            return f"{agent}: extra request fields ({on_one_line(', '.join(names))})"
         case _:
             assert_never(setting)
 
 
 def _describe_agent_cli(cli: StartAgentCli) -> str:
-    words = ["the agent CLI", on_one_line(shlex.join(cli.command))]
+    words = [f"the agent CLI {on_one_line(shlex.join(cli.command))}"]
     if cli.own_login:
-        words.append("with your own login, so your subscription pays")
+        words.append("with your own login (paid for by your subscription)")
     if cli.variables:
-        words.append(f"given {', '.join(cli.variables)}")
+        words.append(f"with access to {', '.join(cli.variables)}")
     if not cli.sandboxed:
-        words.append("outside the sandbox, with all your rights")
-    return " ".join(words)
+        words.append("outside the sandbox, with your full permissions")
+    return ", ".join(words)
 
 
 def _decode_path(uri: str) -> Path:

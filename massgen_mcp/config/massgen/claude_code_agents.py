@@ -22,7 +22,7 @@ _EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
 KEYS = ("disallowed_tools", "allowed_tools", "permission_mode")
 """What has no place in our backend."""
 
-_COME_TOGETHER = "an agent gets all file tools or none, and they reach only its workspace"
+_COME_TOGETHER = "an agent gets all file tools or none, and they work only in its workspace"
 
 
 def translated(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

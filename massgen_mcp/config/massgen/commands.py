@@ -15,7 +15,7 @@ SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 """MassGen's own images: of a config that names none, and of `use_docker`."""
 _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
-    f"{_OF_DOCKER}enable_sudo": "commands can't use sudo; put the programs that they need into the image",
+    f"{_OF_DOCKER}enable_sudo": "commands can't use sudo; put the programs that they need in the image",
     f"{_OF_SRT}read_mode": "commands can read only the workspace, context paths and programs",
     "enable_code_based_tools": "agents call tools by name, and use commands to run the code that they write",
 }
@@ -25,7 +25,7 @@ REFUSED: Mapping[str, str] = {
     f"in {_OF_DOCKER}image",
     f"{_OF_DOCKER}credentials": "commands get no keys; remove this setting",
     f"{_OF_SRT}deny_read": "commands can read only the workspace, context paths and programs; remove this "
-    "setting, and keep files that they must not read out of the context paths",
+    "setting, and make sure that no context path contains files that they must not read",
     f"{_OF_SRT}allow_unix_sockets": "commands can't use this machine's sockets; remove this setting",
 }
 """What cannot be had, and the way out."""
@@ -138,7 +138,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     (f"`{MODE}: docker`", f"`sandbox: docker`; the default image is `{DEFAULT_IMAGE}`"),
     (f"`{_OF_DOCKER}image`", "`image`; for a path (also `oci:PATH`, `docker-archive:PATH`), use `image_archive`"),
     (f"`{_OF_DOCKER}memory_limit: 2g`, `{_OF_DOCKER}cpu_limit: 2`", "`max_memory_mb: 2048`, `max_cpus: 2`"),
-    (f"`{_OF_DOCKER}network_mode: bridge`", "`open_network: true`; `none` is the default, and massgen refuses `host`"),
+    (f"`{_OF_DOCKER}network_mode: bridge`", "`open_network: true`; `none` is the default, and massgen rejects `host`"),
     ("`command_line_allowed_commands`, `command_line_blocked_commands`", "`allowed`, `blocked`"),
     ("`command_line_timeout`", "`timeout_seconds`"),
     (f"`{_OF_SRT}network_allowed_domains: [HOST]`", "`network: [HOST:443, HOST:80]`; no patterns"),

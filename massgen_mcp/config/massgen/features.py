@@ -43,7 +43,7 @@ MEMORY = Feature(
 FEATURES = (
     Feature(
         "code",
-        "massgen doesn't search for code or run hooks; name each function under custom_tools, as FILE.py:FUNCTION",
+        "massgen doesn't discover code or run hooks; name each function under custom_tools, as FILE.py:FUNCTION",
         {
             "config": "hooks",
             "backend": "auto_discover_custom_tools enable_code_based_tools custom_tools_path "
@@ -53,8 +53,7 @@ FEATURES = (
     ),
     Feature(
         "media",
-        "agents read and write only text; remove this setting, and create pictures, sound and documents with other "
-        "tools",
+        "agents read and write only text; remove this setting, and create images, audio and documents with other tools",
         {
             "backend": "enable_image_generation enable_audio_generation enable_video_generation "
             "enable_file_generation enable_multimodal_tools upload_files",
@@ -69,7 +68,7 @@ FEATURES = (
     Feature(
         "voting",
         "massgen doesn't score answers by checklists or strategies; set voting_sensitivity to lenient, balanced "
-        "or strict, and put requirements for answers into system_message",
+        "or strict, and put requirements for answers in system_message",
         {"coordination": "round_evaluator_before_checklist orchestrator_managed_round_evaluator evolving_criteria"},
         {
             "orchestrator": "voting_threshold checklist_require_gap_report gap_report_mode "
@@ -100,8 +99,8 @@ FEATURES = (
     ),
     Feature(
         "decomposition",
-        "massgen doesn't divide a question: every agent answers all of it. Remove this setting, or start one run "
-        "per part",
+        "massgen doesn't split a question: every agent answers the whole question. Remove this setting, "
+        "or start one run per part",
         {"agent": "subtask", "orchestrator": "presenter_agent"},
         {"coordination": "task_decomposer"},
         {"orchestrator": {"coordination_mode": "decomposition"}},
@@ -121,7 +120,7 @@ FEATURES = (
     ),
     Feature(
         "broadcast",
-        "agents exchange nothing except their answers; remove this setting. To let agents ask a person, use "
+        "agents share only their answers; remove this setting. To let agents ask a person, use "
         "broadcast: human or orchestrator.allow_questions",
         details={
             "coordination": "broadcast_sensitivity response_depth broadcast_timeout broadcast_wait_by_default "
@@ -179,8 +178,8 @@ FEATURES = (
     ),
     Feature(
         "old",
-        "this format is from MassGen's first versions; replace it with a list `agents`, whose entries have an id "
-        "and a backend. orchestrator.max_new_answers_per_agent limits their answers",
+        "this format is from early versions of MassGen; use an `agents` list instead, in which each entry has an id "
+        "and a backend. To limit the number of answers, set orchestrator.max_new_answers_per_agent",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
 )
@@ -191,7 +190,7 @@ NEEDLESS = (
         {"agent": "nlip nlip_config", "orchestrator": "nlip_config"},
     ),
     Needless(
-        "choose display and logs when you start a run: massgen --plain, --no-logs, --automation",
+        "set display and log options when you start a run: massgen --plain, --no-logs, --automation",
         {"config": "ui display"},
     ),
     Needless(
@@ -226,7 +225,7 @@ NEEDLESS = (
         {"coordination": "plan_depth plan_target_steps plan_target_chunks plan_thoroughness"},
     ),
     Needless(
-        "use massgen watch and massgen result to look at runs",
+        "use massgen watch and massgen result to view runs",
         {"coordination": "enable_execution_trace_analyzer auto_trace_analysis web_review"},
     ),
     Needless(

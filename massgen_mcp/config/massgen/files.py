@@ -29,7 +29,7 @@ _NOT_SWITCHED_ON = "part of a feature that this config doesn't enable"
 _OF_THE_TEAM = "voting_sensitivity applies to the whole team; move it to orchestrator"
 _SHARED_OUT = "massgen divides this among the agents and limits max_new_answers_per_agent to each agent's share"
 _SANDBOXED = "MCP servers always run in the sandbox"
-_NO_MEMORY_SETTINGS = "massgen keeps and reads a session's turns automatically, so this needs no settings"
+_NO_MEMORY_SETTINGS = "massgen saves and loads a session's turns automatically, so this needs no settings"
 MAX_NOTE = 2_000
 
 

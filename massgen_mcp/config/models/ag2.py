@@ -132,7 +132,7 @@ class Ag2GroupConfig(Settings, frozen=True):
         if self.user_agent.name != AG2_USER:
             raise ValueError(f"user_agent has the name {AG2_USER}")
         if len({*names, AG2_USER, AG2_MANAGER}) < len(names) + 2:
-            raise ValueError(f"the agents of a group need distinct names other than {AG2_USER} and {AG2_MANAGER}")
+            raise ValueError(f"agents in a group need distinct names other than {AG2_USER} and {AG2_MANAGER}")
         if self.pattern.initial_agent not in names:
             raise ValueError(f"pattern.initial_agent: expected one of {', '.join(names)}")
         return self

@@ -76,9 +76,7 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
         if self.command is not None and self.login == "own":
             raise ValueError("login: own needs a preset, which defines where the login is stored")
         if self.model != "default" and self.preset is None:
-            raise ValueError(
-                "model: massgen can't choose the model of your own command; choose it in the CLI's settings"
-            )
+            raise ValueError("model: massgen can't set the model for your own command; set it in the CLI's settings")
         if self.reasoning_effort is not None and self.preset not in ("codex", "claude_code"):
             raise ValueError("reasoning_effort works only with codex and claude_code")
         return self

@@ -12,14 +12,14 @@ from massgen_mcp.config.models.common import AbsolutePaths, HostPort, Settings
 logger = logging.getLogger("massgen_mcp.config")
 
 REMOVED_LEVEL = "sandlock"
-REMOVED = f"{REMOVED_LEVEL} didn't protect read-only files, so massgen removed it and uses auto instead"
+REMOVED = f"{REMOVED_LEVEL} didn't protect read-only files, so massgen no longer supports it and uses auto instead"
 
 
 def _regular_expression(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
+        raise ValueError(f"not a valid regular expression: {error}") from None
     return pattern
 
 
@@ -33,9 +33,7 @@ CommandPatterns = Annotated[
 def _fixed(variables: dict[str, str]) -> dict[str, str]:
     for name, value in variables.items():
         if called_a_secret(name):
-            raise ValueError(
-                f"{name} looks like the name of a key, and agents can read the environment of commands; leave it out"
-            )
+            raise ValueError(f"{name} seems to hold a key, and agents can read the environment of commands; remove it")
         if variables_in([value]):
             raise ValueError(f"{name}: massgen doesn't pass your environment on to commands; write the value itself")
     return variables

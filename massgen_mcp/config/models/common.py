@@ -65,7 +65,7 @@ def _without_credentials(address: object) -> object:
     """Addresses are shown and kept, in configs, records and errors."""
     if isinstance(address, str) and holds_credentials(address):
         raise ValueError(
-            "expected an http:// or https:// address without credentials; name a key's variable with api_key_env"
+            "expected an http:// or https:// address without credentials; name the key's variable in api_key_env"
         )
     return address
 

@@ -22,7 +22,7 @@ from massgen_mcp.nearest import nearest
 def _secret_by_name_only(values: dict[str, str]) -> dict[str, str]:
     for name, value in values.items():
         if called_a_secret(name) and not variables_in([value]):
-            raise ValueError(f"write {name}: ${{NAME}}; never put a key into a file")
+            raise ValueError(f"write {name}: ${{NAME}}; never put a key in a file")
     return values
 
 

@@ -200,7 +200,7 @@ class OrchestratorConfig(Settings, frozen=True):
     def _a_judge_to_decide(self) -> Self:
         if self.decide == "judge" and self.judge is None:
             raise ValueError(
-                "`decide: judge` also needs the key `judge`, the id of an agent that gives no answer of its own"
+                "`decide: judge` also needs the key `judge`, the id of an agent that doesn't answer the question itself"
             )
         return self
 

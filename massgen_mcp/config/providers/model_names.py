@@ -24,7 +24,7 @@ def detect_backend(model: str) -> tuple[str, str]:
             return row.type, prefix
     raise MassgenError(
         "config_invalid",
-        f"model {model[:80]!a}: massgen can't tell the provider from the name; {_meant(model)}write "
+        f"model {model[:80]!a}: massgen can't infer the provider from the name; {_meant(model)}write "
         f"provider/model, such as openai/{named_provider('openai').strong_model}, with one of these providers: "
         f"{', '.join(provider_names())}",
     )
