@@ -118,7 +118,7 @@ def test_a_run_is_drawn_while_it_goes_on_steered_and_told_to_the_model_once(stag
 
     stage.tab.settled("heard.some(one => one.kind === 'context')")
     (told,) = stage.heard("context")
-    assert told["content"][0]["text"].startswith(f"The run {run_id} has ended; get_result returns:\n\nMend it.")
+    assert told["content"][0]["text"].startswith(f"Run {run_id} has ended; get_result returns:\n\nMend it.")
     said = [one["message"] for one in events_of(stage.home.run_directory(run_id)) if one["type"] == "asker_said"]
     assert said == ["Think of the costs."]
     asked = [one["arguments"]["seen"] for one in stage.heard("call") if one["name"] == "run_page"]

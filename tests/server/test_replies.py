@@ -307,7 +307,7 @@ def started_id(home: TempHome, place: int) -> str:
 @pytest.mark.parametrize(
     ("client_name", "told"),
     [
-        ("claude-code", ["the environment of Claude Code", "restart Claude Code"]),
+        ("claude-code", ["Claude Code's environment", "restart Claude Code"]),
         ("codex-mcp-client", ["~/.codex/config.toml", "`env_vars`", "restart Codex"]),
         ("some-editor", ["under `env` in this server's entry", "restart the client"]),
     ],

@@ -49,7 +49,7 @@ class FileLine(ResultPart):
     def text(self) -> str:
         was = f" (was {self.was})" if self.was is not None else ""
         lines = "binary" if self.added is None else f"+{self.added} -{self.removed}"
-        runs = f" (runs by itself: {self.runs_in})" if self.runs_in is not None else ""
+        runs = f" (runs automatically: {self.runs_in})" if self.runs_in is not None else ""
         return f"{self.change} {self.path}{was} {lines}{runs}"
 
 
@@ -226,11 +226,11 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "conflicts":
             return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:
-            return "massgen added only this branch to the repository. Look at the commit and test it, then merge it."
+            return "massgen added only this branch to the repository. Review and test the commit, then merge it."
         case "applied":
-            return f"Look at the files and test them. {ways.undo.format(run_id=run_id)}"
+            return f"Review and test the files. {ways.undo.format(run_id=run_id)}"
         case "undone":
-            return "The changes were reverted; later edits to the files are kept."
+            return "The changes were reverted; later edits to the files were kept."
         case "unchanged" if application.left_out:
             return "Nothing was changed; check the list of files left out."
         case "unchanged":

@@ -125,7 +125,7 @@ def _agent_line(run: RunState, agent: AgentState, vote: Vote | None, *, queued: 
     """One agent in one short line: what it does or did last, and its answers as long as it has not voted."""
     if vote is not None and agent.dropped is None:
         return f"{with_model(agent.info)}: voted for {name_answer(run, vote.label)}"
-    doing, why = "waits in massgen's queue" if queued else agent.status, ""
+    doing, why = "waiting in massgen's queue" if queued else agent.status, ""
     if agent.dropped is not None:
         why = f" ({agent.dropped.reason})"
     elif agent.status in ("error", "timeout"):
