@@ -194,10 +194,10 @@ def test_what_stands_between_it_and_the_run_is_said_in_a_sentence(stage: Stage) 
     stage.tab.js("refusal = 'the person said no'")
     frame = stage.show(result)
     says(frame, "Cannot show the run: the person said no")
-    says(frame, "Look again")
+    says(frame, "Try again")
     assert frame.js("pending.size") == 0, "it does not go on asking whoever refuses"
     stage.tab.js("refusal = null")
-    press(frame, "Look again")
+    press(frame, "Try again")
     frame.settled("document.querySelector('.pill')?.textContent === 'running'")
     assert "said no" not in frame.js("document.body.innerText")
 

@@ -70,7 +70,7 @@ class CommandsConfig(Settings, frozen=True):
     readable: AbsolutePaths = Field(default=(), max_length=20)
     """Absolute paths of additional program directories that commands can read."""
     env: CommandVariables = Field(default_factory=dict[str, str])
-    """Environment variables for commands and checks, such as `CI: "1"`. Names that suggest a key are rejected."""
+    """Environment variables for commands and checks, such as `CI: "1"`. Names that suggest a secret are rejected."""
     allowed: CommandPatterns = ()
     """Regular expressions. The start of a command must match one of them. They guide agents but don't protect you."""
     blocked: CommandPatterns = ()

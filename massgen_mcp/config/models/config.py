@@ -143,7 +143,7 @@ class AgentSettings(Settings, frozen=True):
     exclude_file_operation_mcps: bool = False
     """True: the agent has no file tools, and has a workspace only if it can run commands."""
     enable_nlip: bool = False
-    """Log the agent's messages to the run's `nlip.jsonl`, in the Natural Language Interaction Protocol (ECMA-430).
+    """Log the agent's messages to the run's `nlip.jsonl`, in Natural Language Interaction Protocol format (ECMA-430).
     Needs the `nlip` extra.
     """
     commands: CommandsConfig | None = None

@@ -185,7 +185,7 @@ class OrchestratorConfig(Settings, frozen=True):
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """Time limit for each check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Patterns of files that massgen restores before checks. None: a built-in list (see docs/code-work.md)."""
+    """Patterns for files that massgen restores before checks. None: a built-in list (see docs/code-work.md)."""
 
     def choose_strategy(self, agents: int, *, can_run: bool) -> Decide:
         """Choose the strategy for this number of agents: tests need scripts that run and three authors; findings are
