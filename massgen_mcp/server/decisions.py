@@ -63,7 +63,7 @@ def form_of(view: RunView) -> ElicitRequest:
             "max_usd": {
                 "type": "number",
                 "title": "New budget in US dollars",
-                "description": f"To continue the run: the new total budget, more than {cap:g}.",
+                "description": f"To continue the run, enter a new total budget of more than {cap:g}.",
                 "default": 2 * cap,
             },
         }

@@ -130,7 +130,7 @@ EVENTS_AT_ONCE = 200
 
 @in_thread
 def event_page(view: RunView, after: int) -> str:
-    """The events whose numbers are above `after`, as JSON. An event longer than a page gets a page to itself.
+    """The events with numbers above `after`, as JSON. An event longer than a page gets a page to itself.
     Raises `MassgenError` run_damaged, store_unavailable.
     """
     reader = view.directory.event_log.follow(after)
@@ -151,7 +151,7 @@ def event_page(view: RunView, after: int) -> str:
 
 @in_thread
 def log_page(view: RunView, offset: int | None) -> str:
-    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the others."""
+    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the rest."""
     log = view.directory.log
     try:
         with Root.open(log.parent, "") as root, root.open_file(log.name) as file:
@@ -184,7 +184,7 @@ ROOTS = ("final", "turn_1")
 
 @in_thread
 def artifact(view: RunView, path: str) -> str | bytes:
-    """A file as it is, or a directory's entries with their addresses, as JSON. Raises `PathRefused`."""
+    """A file's contents, or a directory's entries with their addresses, as JSON. Raises `PathRefused`."""
     parts = parts_of(path)
     with Root.open(view.directory.path, "", above=()) as root:
         if not parts:

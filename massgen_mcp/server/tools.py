@@ -180,7 +180,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(ge=0), BOUNDED] = None,
     ) -> results.Waited:
-        """Wait until the run ends and return its result. If it times out, call again."""
+        """Wait until the run ends and return its result. If the wait times out, call again."""
         before = (await service.watcher.get_run(run_id)).snapshot.seq if cursor is None else cursor
         wait = WaitRequest(run_id, timeout_seconds, until, cursor)
         view = await wait_with_progress(context, service, wait, repeatable=True)

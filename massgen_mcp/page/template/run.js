@@ -49,7 +49,7 @@ function pageIn(into) {
     const holder = h('div', {class: 'line'}), legend = h('ul', {class: 'legend'}), doing = h('ul', {class: 'doing'}), opened = new Set();
     const nested = h('div'), summary = h('summary'), list = h('ol', {class: 'events'});
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
-    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Point in the run', oninput: () => { stop(); seek(Number(slide.value)); }});
+    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Position in the run', oninput: () => { stop(); seek(Number(slide.value)); }});
     let show = () => {}, moments = [], last = 0, now = 0, timer = null, wide = 0;
     const sentence = moment => [moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null, visible(moment.say),
       moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null];

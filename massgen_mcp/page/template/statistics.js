@@ -36,7 +36,7 @@ function draw(all, into) {
   function overall() {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
     return section('Overall', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
-      one('tokens', figures.tokens.toLocaleString('en')), one('working time', clock(figures.seconds)), one('median duration of a run', clock(figures.median_seconds))),
+      one('tokens', figures.tokens.toLocaleString('en')), one('working time', clock(figures.seconds)), one('median run duration', clock(figures.median_seconds))),
     figures.money.unknown ? h('p', {class: 'note'}, `A plus sign after a cost means that it excludes calls whose price is unknown (in ${count(figures.money.unknown, 'run')}).`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `The cost of ${count(figures.money.estimated, 'run')} is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),

@@ -173,7 +173,7 @@ function start() {
   const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told(), clis = h('p', {class: 'dim whole'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
   const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'merging all answers']].map(([value, words]) => h('option', {value}, words)));
-  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the unapplied changes of the earlier run');
+  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the earlier run\'s unapplied changes');
   const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, because the team sees nothing else', 6, true), goOn,
     field('Team', teams, 'broad'), one('config', 'Or your own team: path to a YAML file', {}, 'broad'),
     many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, if you want more agents than models', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),

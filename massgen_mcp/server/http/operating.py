@@ -54,7 +54,7 @@ class Operating:
                 "# HELP massgen_usd Cost of runs by state; for active runs, the maximum cost.",
                 "# TYPE massgen_usd gauge",
                 *(f'massgen_usd{{state="{one.state}"}} {one.usd:.6f}' for one in figures),
-                "# HELP massgen_limit_held Used part of a provider limit shared by workers.",
+                "# HELP massgen_limit_held Current use of a provider limit shared by workers.",
                 "# TYPE massgen_limit_held gauge",
                 *(f"massgen_limit_held{of} {count}" for of, count in held.items()),
                 "# HELP massgen_limit_most Size of a provider limit shared by workers.",

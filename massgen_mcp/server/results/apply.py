@@ -87,7 +87,7 @@ def files_of(changes: Changes | None, most: int | None) -> Files | None:
 def patch_text(view: RunView, changes: Changes | None) -> str:
     """The difference, as text. Raises `MassgenError` invalid_arguments where the run has no base, expired."""
     if changes is None:
-        message = "has no patch, because context_paths named no directory that massgen could copy for agents"
+        message = "has no patch, because context_paths didn't name a directory that massgen could copy for agents"
         raise MassgenError("invalid_arguments", f"run {view.row.run_id} {message}")
     if changes.patch is None:
         return "\n".join([NO_CHANGES, *changes.notes])
@@ -95,7 +95,7 @@ def patch_text(view: RunView, changes: Changes | None) -> str:
         with (view.directory.path / changes.patch).open("rb") as file:
             data = file.read(MAX_PATCH_BYTES)
     except OSError as error:
-        raise MassgenError("expired", f"the patch of run {view.row.run_id} no longer exists") from error
+        raise MassgenError("expired", f"run {view.row.run_id}'s patch no longer exists") from error
     text = marked(data).decode(errors="replace")
     if changes.patch_bytes > len(data):
         text += f"\n[cut here; all {changes.patch_bytes:,} bytes are in {changes.patch} in the run's directory]\n"

@@ -90,7 +90,7 @@ def status(view: RunView, going_on: str = NOT_WOKEN) -> Status:
     run = view.snapshot
     reason = reason_of(view, REASON_CHARACTERS)
     cut = view.damage is None and reason != reason_of(view, None)
-    longer = " get_result with view=votes has the full reason." if cut else ""
+    longer = " get_result with view=votes gives the full reason." if cut else ""
     return Status(
         run_id=view.row.run_id,
         status=view.state,

@@ -78,7 +78,7 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
     """What to do while the run has not ended; `going_on`: while it works."""
     match view.state:
         case "queued" | "interrupted" if _waits_for_worker(view):
-            return "The run continues when the operator starts a worker; tell the user, and call wait_run later."
+            return "The run will continue when the operator starts a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs are" if view.ahead > 1 else "One run is"
             return f"{runs} ahead of this one in the queue. {going_on}"
