@@ -196,7 +196,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert any("ada's 1st answer" in one and "✗ 2 of 2 checks failed" in one for one in folded)
     assert any("bo's 1st answer ★" in one and "2 files changed" in one and "✓ 2 checks passed" in one for one in folded)
     # Two answers, file by file: what both left as it was is not told.
-    assert "project/check.sh\n\nChanged by the first alone." in compared
+    assert "project/check.sh\n\nChanged only by the first." in compared
     assert re.search(r"price_7 = \W*9\W*8", compared)
     assert "price_28" in compared
     assert "price_12" not in compared
