@@ -74,9 +74,10 @@ HEAD = f"""\
 # Config reference
 
 {WRITTEN}
-A config describes a team in YAML or JSON. massgen reads the file that you name with `--config` (or, in
-`start_run`, with `team`), otherwise the project's `.massgen/config.yaml`, otherwise `~/.config/massgen/config.yaml`
-([which configs it trusts](security.md#configs)). `massgen validate FILE` lists all errors with their line numbers.
+A config describes a team in YAML or JSON. massgen reads the file that you pass with `--config` (in `start_run`, with
+`team`). Without one, it reads the project's `.massgen/config.yaml` or, if that doesn't exist,
+`~/.config/massgen/config.yaml` ([which configs it trusts](security.md#configs)). `massgen validate FILE` lists all
+errors with their line numbers.
 
 ## The twelve most-used keys
 
@@ -99,14 +100,14 @@ timeout_settings: {{ orchestrator_timeout_seconds: 900 }}
 
 | key | purpose |
 |---|---|
-| `type`, `model` | provider and model of an agent ([all providers](backends.md)) |
-| `base_url`, `api_key_env` | address of another server, and the variable with its key |
+| `type`, `model` | an agent's provider and model ([all providers](backends.md)) |
+| `base_url`, `api_key_env` | another server's address, and the environment variable that holds its key |
 | `reasoning_effort` | how long the model thinks |
 | `id`, `system_message` | the agent's name and instructions |
 | `context_paths` | files for the team; `write` allows massgen to [apply changes](code-work.md#applying-the-changes) |
 | `commands` | lets agents run [commands](commands.md) in a sandbox |
 | `checks` | your commands that [test each answer](code-work.md#checks) |
-| `max_usd`, `orchestrator_timeout_seconds` | maximum cost and time of a run (10 US dollars, 1,800 seconds) |
+| `max_usd`, `orchestrator_timeout_seconds` | a run's maximum cost and duration (default: 10 US dollars, 1,800 s) |
 
 The tables below list all keys. In the type column, `≤200` is the maximum number of characters or list entries, and
 `>0-60` means more than 0 and up to 60. Keys are optional unless marked *required*.
@@ -122,7 +123,7 @@ agents:
   - backend: {{ type: scripted }}
 ```
 
-massgen also loads files with [MassGen's key names](massgen-configs.md), but the editor marks names that differ.
+massgen also loads files with [MassGen's key names](massgen-configs.md), but the editor flags the names that differ.
 """
 
 TAIL = """
@@ -131,12 +132,12 @@ TAIL = """
 | instead of | you can write |
 |---|---|
 | `api_key_env: NAME` | `api_key: ${NAME}` |
-| `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the table of [backends](backends.md) |
+| `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the [backends](backends.md) table |
 | `commands:` beside `backend` | `commands:` under it |
 | `mcp_servers` as a mapping | a list whose entries have a `name` |
 | keys on this page | [MassGen's keys](massgen-configs.md#taken-over) with the same meaning |
 
-massgen refuses YAML aliases, merge keys, tags and duplicate keys, and reports their line numbers.
+massgen rejects YAML aliases, merge keys, tags and duplicate keys, and reports their line numbers.
 """
 
 
@@ -186,7 +187,7 @@ notify: [notify-send, massgen has ended]  # in your own config alone
     ),
     Section(
         "Agents",
-        {"Agent": AgentSettings, "Your own texts": AgentTexts, "Custom tool": CustomTool},
+        {"Agent": AgentSettings, "Your own wording": AgentTexts, "Custom tool": CustomTool},
         "Entries of `agents`, up to ten. `message_templates` is a mapping, `custom_tools` a list.",
         """
 agents:
@@ -211,7 +212,7 @@ agents:
 """,
     ),
     Section(
-        "Backends of providers",
+        "Provider backends",
         {"": ProviderBackendConfig},
         "Under an agent's `backend`. For each provider's API key, address and tools, see [backends.md](backends.md).",
         """
@@ -261,10 +262,10 @@ agents:
         shown=False,
     ),
     Section(
-        "Model servers of your own",
+        "Your own model servers",
         {
-            "All of them": LocalServerConfig,
-            "With an API like OpenAI's": LocalBackendConfig,
+            "All local servers": LocalServerConfig,
+            "OpenAI-compatible servers": LocalBackendConfig,
             "Ollama": OllamaBackendConfig,
         },
         "Under `backend`, in addition to the keys for providers ([local models](local-models.md)).",
@@ -405,7 +406,7 @@ agents:
     Section(
         "Scripted agents",
         {"A scripted agent": ScriptedBackendConfig, "A step": ScriptStep},
-        "Under `backend`, for tests without a model. The [schema](config.schema.json) lists the keys of a step.",
+        "Under `backend`, for tests that need no model. The [schema](config.schema.json) lists the keys of a step.",
         """
 agents:
   - id: ada
@@ -431,7 +432,7 @@ agents:
         {
             "Every server": McpServerSettings,
             "MCP program": StdioServer,
-            "MCP server with an address": HttpMcpServer,
+            "MCP server over HTTP": HttpMcpServer,
         },
         "Entries of `mcp_servers`, by name ([examples](mcp-servers.md)).",
         """
@@ -499,9 +500,9 @@ orchestrator:
         {
             "The orchestrator": OrchestratorConfig,
             "Context path": ContextPath,
-            "What else agents do": CoordinationSettings,
+            "Planning, memory and skills": CoordinationSettings,
         },
-        "Under `orchestrator`; `context_paths` is a list, `coordination` a mapping ([the rules](coordination.md)).",
+        "Under `orchestrator`; `context_paths` is a list, `coordination` a mapping (see [the rules](coordination.md)).",
         """
 agents:
   - backend: { type: openai, model: gpt-5 }
@@ -576,7 +577,7 @@ timeout_settings:
         "Budget, limits and nested runs",
         {
             "Budget": BudgetConfig,
-            "Limits of a provider": ProviderLimits,
+            "Provider limits": ProviderLimits,
             "Nested runs": NestedConfig,
         },
         "Under `budget` ([budget.md](budget.md)), `limits.TYPE` ([providers-traffic.md](providers-traffic.md#limits)) "
@@ -665,7 +666,7 @@ def _fields(title: str, model: type[BaseModel]) -> str:
         for name in named
     ]
     heading = f"### {title}\n\n{linked(about(model))}\n\n" if title else ""
-    return heading + table(["key", "may be", "default", "meaning"], lines)
+    return heading + table(["key", "type", "default", "meaning"], lines)
 
 
 def _named_by_its_section(model: type[BaseModel]) -> bool:

@@ -164,7 +164,7 @@ def _arguments(tool: Tool) -> str:
         [f"`{name}`", _kind(one), default(one, required=name in required), _said(tool.name, name, one)]
         for name, one in cast("dict[str, Json]", schema["properties"]).items()
     ]
-    return table(["argument", "may be", "default", "meaning"], lines)
+    return table(["argument", "type", "default", "meaning"], lines)
 
 
 def _said(tool: str, name: str, schema: Json) -> str:

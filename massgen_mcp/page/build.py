@@ -172,7 +172,7 @@ class _Builder:
         if self.room.redacted:
             yield "This page intentionally leaves out everything that people, models and tools wrote."
         elif self.room.shortened:
-            yield f"{counted(self.room.shortened, 'text')} shortened here; the run's directory has the full text."
+            yield f"This page shortens {counted(self.room.shortened, 'text')}; the run's directory has the full text."
         if not self.room.redacted:
             yield from (preview(loss, MAX_LOSS) for loss in self.run.server_losses)
         yield from self.notes

@@ -267,7 +267,7 @@ class RunHistory:
         """The process that made these calls was lost before they ended."""
         for call_id, (_, begun) in list(self._open_calls.items()):
             self._spending(call_id).add_lost_call(begun, self._models.get(begun.agent, ""))
-            self._end_call(call_id, self.last, "lost", "lost when its process ended")
+            self._end_call(call_id, self.last, "lost", "lost when the run's process ended")
 
     def _spending(self, call_id: str) -> Spending:
         opened = self._open_calls.get(call_id)

@@ -153,7 +153,7 @@ def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).checks.excluded):
-        yield f"{name_answer(run, label)} couldn't win, because it failed checks that another answer passed."
+        yield f"{name_answer(run, label)} couldn't win because it failed checks that another answer passed."
     if run.work_done.failing:
         yield "The final files fail some checks."
 
@@ -274,4 +274,4 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
 
 
 def _reasons(event: RoundStarted | BallotChanged) -> list[str]:
-    return [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]
+    return [f"{reason.name}'s reason: {reason.reason}" for reason in event.reasons]

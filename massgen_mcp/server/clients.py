@@ -30,18 +30,18 @@ ANY_CLIENT = KnownClient(
 KNOWN_CLIENTS = (
     KnownClient(
         "claude-code",
-        "Set keys in the environment of Claude Code, then restart Claude Code. If `massgen install` wrote the "
-        "server's entry, run `massgen install claude-code` again in a shell in which the key is set.",
+        "Set keys in Claude Code's environment, then restart Claude Code. If `massgen install` wrote the "
+        "server's entry, run `massgen install claude-code` again in a shell where the key is set.",
         is_woken_by_tasks=True,
     ),
     KnownClient(
         "claude",
-        "Set keys under `env` in this server's entry in the settings of Claude Desktop, then quit and restart it.",
+        "Set keys under `env` in this server's entry in Claude Desktop's settings, then quit and restart it.",
     ),
     KnownClient(
         "codex",
-        "Set keys in the environment in which Codex starts, and list their names in `env_vars` of this server's entry "
-        "in ~/.codex/config.toml (`massgen install codex` and the plugin list them for you); then restart Codex.",
+        "Set keys in the environment in which Codex starts, and list their names under `env_vars` in this server's "
+        "entry in ~/.codex/config.toml (`massgen install codex` and the plugin list them for you); then restart Codex.",
     ),
     KnownClient("copilot", ANY_CLIENT.where_keys_go, reads_both_forms=True),
     KnownClient("massgen web", "Set keys in the environment of `massgen web`, then restart it."),

@@ -63,7 +63,7 @@ def form_of(view: RunView) -> ElicitRequest:
             "max_usd": {
                 "type": "number",
                 "title": "New budget in US dollars",
-                "description": f"To continue the run: the new total budget, more than {cap:g}.",
+                "description": f"To continue the run, enter a new total budget of more than {cap:g}.",
                 "default": 2 * cap,
             },
         }
@@ -79,7 +79,7 @@ def form_of(view: RunView) -> ElicitRequest:
 def build_raise_form(view: RunView, value: float) -> ElicitRequest:
     """Return the question whether the run may spend up to `value` US dollars. To accept the form is to agree."""
     run = f"Team run {view.row.run_id} ({preview(view.snapshot.question, 100)})"
-    message = f"{run}: raise its budget to ${value:g}? The budget now: ${view.max_usd or 0:g}."
+    message = f"{run}: raise its budget to ${value:g}? Current budget: ${view.max_usd or 0:g}."
     schema: dict[str, object] = {"type": "object", "properties": {}}
     return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
 

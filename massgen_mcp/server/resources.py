@@ -51,31 +51,31 @@ Position = Annotated[int, Field(ge=0)]
 def add_resources(server: MassgenServer, service: RunService) -> None:
     """Register everything that can be read on `server`, answered by `service`."""
 
-    @server.resource(f"{RUN}/status", title="Status of a run", mime_type=JSON_TYPE)
+    @server.resource(f"{RUN}/status", title="Run status", mime_type=JSON_TYPE)
     async def status(run_id: str) -> str:
-        """The current status of the run, as the tool get_status returns it."""
+        """The current status of the run, as get_status returns it."""
         return _text_of(await server.call_tool("get_status", {"run_id": run_id}))
 
-    @server.resource(f"{RUN}/result{{?view,agent,offset}}", title="Result of a run", mime_type=JSON_TYPE)
+    @server.resource(f"{RUN}/result{{?view,agent,offset}}", title="Run result", mime_type=JSON_TYPE)
     async def result(run_id: str, view: str = "summary", agent: str | None = None, offset: Position = 0) -> str:
-        """The final answer and the votes, as the tool get_result returns them."""
+        """The final answer and the votes, as get_result returns them."""
         arguments = {"run_id": run_id, "view": view, "agent": agent, "offset": offset}
         reply = await server.call_tool("get_result", {key: one for key, one in arguments.items() if one is not None})
         return _text_of(reply)
 
-    @server.resource(f"{RUN}/events{{?after}}", title="Events of a run", mime_type=JSON_TYPE)
+    @server.resource(f"{RUN}/events{{?after}}", title="Run events", mime_type=JSON_TYPE)
     async def events(run_id: str, after: Position = 0) -> str:
-        """The events of the run in order; `next` is the address of the following page."""
+        """The run's events in order; `next` is the address of the next page."""
         return await event_page(await service.watcher.get_run(run_id), after)
 
-    @server.resource(f"{RUN}/log{{?offset}}", title="Log of a run", mime_type=TEXT_TYPE)
+    @server.resource(f"{RUN}/log{{?offset}}", title="Run log", mime_type=TEXT_TYPE)
     async def log(run_id: str, offset: Annotated[int | None, Field(ge=0)] = None) -> str:
-        """The log of the run: the newest part of a long log, or the part from `offset` on."""
+        """The run's log: the newest part if it is long, or the part from `offset` on."""
         return await log_page(await service.watcher.get_run(run_id), offset)
 
-    @server.resource(f"{RUN}/artifacts/{{+path}}", title="File of a run", mime_type="application/octet-stream")
+    @server.resource(f"{RUN}/artifacts/{{+path}}", title="Run file", mime_type="application/octet-stream")
     async def artifacts(run_id: str, path: str) -> str | bytes:
-        """A file of an answer (under `final/` or `turn_1/`), or the listing of a directory."""
+        """A file from an answer (under `final/` or `turn_1/`), or a directory listing."""
         return await artifact(await service.watcher.get_run(run_id), path)
 
     @server.resource(f"{SCHEME}configs/{{+name}}", title="Team config", mime_type=YAML_TYPE)
@@ -130,7 +130,7 @@ EVENTS_AT_ONCE = 200
 
 @in_thread
 def event_page(view: RunView, after: int) -> str:
-    """The events whose numbers are above `after`, as JSON. An event longer than a page gets a page to itself.
+    """The events with numbers above `after`, as JSON. An event longer than a page gets a page to itself.
     Raises `MassgenError` run_damaged, store_unavailable.
     """
     reader = view.directory.event_log.follow(after)
@@ -151,7 +151,7 @@ def event_page(view: RunView, after: int) -> str:
 
 @in_thread
 def log_page(view: RunView, offset: int | None) -> str:
-    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the others."""
+    """The lines from byte `offset` on, or the last ones that fit; a line in brackets says how to read the rest."""
     log = view.directory.log
     try:
         with Root.open(log.parent, "") as root, root.open_file(log.name) as file:
@@ -184,7 +184,7 @@ ROOTS = ("final", "turn_1")
 
 @in_thread
 def artifact(view: RunView, path: str) -> str | bytes:
-    """A file as it is, or a directory's entries with their addresses, as JSON. Raises `PathRefused`."""
+    """A file's contents, or a directory's entries with their addresses, as JSON. Raises `PathRefused`."""
     parts = parts_of(path)
     with Root.open(view.directory.path, "", above=()) as root:
         if not parts:

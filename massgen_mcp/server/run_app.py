@@ -51,7 +51,7 @@ def run_app() -> Apps:
     page = FunctionResource(
         uri=URI,
         name="run",
-        title="Page of a run",
+        title="Run page",
         mime_type=APP_MIME_TYPE,
         meta={"ui": {"prefersBorder": True}},
         fn=html,
@@ -131,4 +131,4 @@ def _ending(view: RunView) -> str:
         text = result(view, "summary", None, 0, SUMMARY_CHARACTERS).text()
     except MassgenError as error:
         text = f"ERROR {error.code}: {error}"
-    return f"The run {view.row.run_id} has ended; get_result returns:\n\n{text}"
+    return f"Run {view.row.run_id} has ended; get_result returns:\n\n{text}"

@@ -82,15 +82,15 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         models: Annotated[
             list[str] | None,
             Field(
-                description='One agent each: provider or model, such as ["gpt", "gemini", "openai/MODEL"]. Not with '
-                "team."
+                description='One agent per entry: a provider or model, such as ["gpt", "gemini", "openai/MODEL"]. '
+                "Not with team."
             ),
         ] = None,
         num_agents: Annotated[int | None, Field(ge=0, le=MAX_AGENTS)] = None,
         context_paths: Annotated[
             list[PathGiven] | None,
             Field(
-                description="Absolute paths to read; save a diff as a file. With permission write, apply_result can "
+                description="Absolute paths to read; save diffs to files. With permission write, apply_result can "
                 "merge changes.",
                 max_length=20,
             ),
@@ -104,17 +104,17 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         max_seconds: Annotated[float | None, Field(ge=0, le=604_800)] = None,
         max_answers: Annotated[int | None, Field(ge=0, le=MAX_ANSWERS)] = None,
         idempotency_key: Annotated[
-            str | None, Field(description="Same key and request: same run.", max_length=200)
+            str | None, Field(description="Same key and request, same run.", max_length=200)
         ] = None,
         on_conflict: OnConflict = "use_existing",
         session_id: Annotated[
             str | None, Field(description="The team reads this conversation's earlier turns.")
         ] = None,
         changes_of: Annotated[
-            str | None, Field(description="Continue unapplied changes: `winner`, AGENT, RUN/AGENT.")
+            str | None, Field(description="Continue unapplied changes: `winner`, AGENT or RUN/AGENT.")
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait for the end.", ge=0, le=50)] = 0,
-        dry_run: Annotated[bool, Field(description="Show the plan only.")] = False,
+        dry_run: Annotated[bool, Field(description="Only show the plan.")] = False,
     ) -> results.Started:
         """Delegate to a team of other models (GPT, Gemini, Claude, local) for a second opinion. Costs money; sends the
         question and the named files to their providers. For a review, debate, consensus, root cause, risky change or
@@ -180,19 +180,19 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(ge=0), BOUNDED] = None,
     ) -> results.Waited:
-        """Wait until the run ends and return its result. If it hasn't ended by the timeout, call again."""
+        """Wait until the run ends and return its result. If the wait times out, call again."""
         before = (await service.watcher.get_run(run_id)).snapshot.seq if cursor is None else cursor
         wait = WaitRequest(run_id, timeout_seconds, until, cursor)
         view = await wait_with_progress(context, service, wait, repeatable=True)
         return results.waited(view, before, woken=_note_wait(server, context, view))
 
-    @server.tool(title="Status of a run", annotations=READ_ONLY)
+    @server.tool(title="Run status", annotations=READ_ONLY)
     async def get_status(run_id: str) -> results.Status:
         """Return what the run is doing now: phase, agents, cost."""
         view = await service.watcher.get_run(run_id)
         return results.status(view, _describe_waiting(server, view))
 
-    @server.tool(title="Result of a run", annotations=READ_ONLY, meta=FINDS_RESULT)
+    @server.tool(title="Run result", annotations=READ_ONLY, meta=FINDS_RESULT)
     async def get_result(
         run_id: str,
         view: Annotated[
@@ -220,21 +220,21 @@ def _add_controls(server: MassgenServer, service: RunService) -> None:
             Literal["cancel", "finish_now", "steer", "answer", "raise_budget", "resume"],
             Field(
                 description="cancel: keep the best answer. finish_now: decide with the existing answers. steer: "
-                "show `message` to all. answer: `message` answers the run's question. raise_budget: ask the user for "
-                "`value` as max_usd. resume: continue an interrupted run."
+                "show `message` to all. answer: `message` answers the run's question. raise_budget: ask the user to "
+                "raise max_usd to `value`. resume: continue an interrupted run."
             ),
         ],
         message: Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
-        """Cancel, finish, steer, answer or resume a run; or raise its budget."""
+        """Cancel, finish, steer, answer or resume a run, or raise its budget."""
         if action == "raise_budget" and not await is_raise_agreed(context, service, run_id, value):
             view = await service.watcher.get_run(run_id)
             return results.kept_budget(view, value or 0.0, over_http=is_over_http(context.request_context))
         view = await service.control(run_id, action, message, value)
         return results.controlled(view, action, _describe_waiting(server, view))
 
-    @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
+    @server.tool(title="Apply a run's changes", annotations=DESTRUCTIVE)
     async def apply_result(
         run_id: str,
         dry_run: Annotated[bool, Field(description="false applies it.")] = True,

@@ -89,8 +89,8 @@ class Paired:
         if settled or (self.p < LEVEL and self.low * self.high > 0):
             how = "better" if self.difference > 0 else "worse"
             return (
-                f"On {n} items of this kind, {first} is {how} than {second} by {points} (95 %: {between}). This "
-                "says nothing about other tasks or other versions of these models."
+                f"On {n} items of this kind, {first} is {how} than {second} by {points} (95 % confidence: {between}). "
+                "This says nothing about other tasks or other versions of these models."
             )
         needed = self.needed(0.05)
         more = f"; it takes about {needed:,} items to show a difference of 5 points" if needed else ""

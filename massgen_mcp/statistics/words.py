@@ -22,7 +22,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     figures = statistics.figures
     yield ", ".join([f"{counted(figures.runs, 'run')} ended", *statistics.filters])
     if statistics.unread:
-        yield f"(no readable record of {counted(statistics.unread, 'further run')})"
+        yield f"(no readable record of {counted(statistics.unread, 'other run')})"
     if not figures.runs:
         return
     yield counts_text(figures.states)
@@ -34,7 +34,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     yield f"{clock(figures.seconds)} of work; median duration {clock(figures.median_seconds)}"
     if figures.first_answer.of:
         yield f"the winner's first answer won in {share_text(figures.first_answer, 'runs')}"
-        yield f"the first vote decided in {share_text(figures.first_ballot, 'runs')}"
+        yield f"the first vote decided the outcome in {share_text(figures.first_ballot, 'runs')}"
     yield from _teams(statistics)
     yield from _model_table(statistics)
     yield from _agreement(statistics)
@@ -70,7 +70,7 @@ def _model_table(statistics: Statistics) -> Iterator[str]:
         )
         for one in statistics.models
     ]
-    yield from table("MODEL", ("RUNS", "ANSWERED", "DROPPED", "WON", "VOTED FOR WHAT WON", "COST"), rows)
+    yield from table("MODEL", ("RUNS", "ANSWERED", "DROPPED", "WON", "VOTED FOR WINNER", "COST"), rows)
 
 
 def _agreement(statistics: Statistics) -> Iterator[str]:
@@ -89,21 +89,21 @@ def _marked(statistics: Statistics) -> Iterator[str]:
     marked = statistics.marked
     if marked.dissent.of:
         yield ""
-        yield f"somebody dissented in {share_text(marked.dissent, 'votes')}"
+        yield f"an agent dissented in {share_text(marked.dissent, 'votes')}"
     if marked.answers.of:
         yield f"marked right: {share_text(marked.answers, 'marked answers')}"
         for outcome, of in marked.by_outcome.items():
             yield f"  after {outcome.replace('_', ' ')}: {share_text(of)}"
     for one in marked.alone:
         yield (
-            f"{preview(plain(one.model), NAME)} was right with its first answer in {share_text(one.right)}, for "
-            f"{money_text(one.money)}; teams with it were right in {share_text(one.team_right)}, for "
+            f"{preview(plain(one.model), NAME)}'s first answer was right in {share_text(one.right)}, at a cost of "
+            f"{money_text(one.money)}; teams with it were right in {share_text(one.team_right)}, at a cost of "
             f"{money_text(one.team_money)}{_cheaper(one)}"
         )
     for kind in _KINDS:
         yield from _cheapest([way for way in marked.ways if way.kind == kind])
     if marked.dissent_right.of:
-        yield f"the dissent was right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
+        yield f"dissent was right in {share_text(marked.dissent_right, 'marked runs with dissent')}"
 
 
 def _cheaper(one: Alone) -> str:
@@ -131,9 +131,9 @@ def _cheapest(ways: Sequence[Way]) -> Iterator[str]:
         for way in (best, usual)
     )
     few = f"too few marked runs to compare them: each needs at least {FEWEST}"
-    claim = "they answered different questions: to ask both the same ones, run `massgen eval --from runs`"
+    claim = "they answered different questions; to ask both the same ones, run `massgen eval --from runs`"
     enough = min(best.right.of, usual.right.of) >= FEWEST
-    yield f"cheapest {_KINDS[best.kind]} per right answer: {cheap}; used most: {most}; {(claim if enough else few)}"
+    yield f"cheapest {_KINDS[best.kind]} per right answer: {cheap}; most used: {most}; {(claim if enough else few)}"
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

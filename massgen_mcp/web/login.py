@@ -70,6 +70,6 @@ def _routes(sign_in: SignIn, known: Tokens, *, encrypted: bool) -> Sequence[Rout
         return reply
 
     def away() -> Response:
-        return page_of_runs(login, 503, f"{sign_in.host} doesn't respond. Try again in a moment.")
+        return page_of_runs(login, 503, f"{sign_in.host} isn't responding. Try again in a moment.")
 
     return [*shown, Route(LOGIN, begin, methods=["GET"]), Route(BACK, back, methods=["GET"])]

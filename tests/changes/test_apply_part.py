@@ -283,7 +283,7 @@ async def test_what_runs_by_itself_is_named_wherever_changes_are_told_and_taken_
     assert [looked["status"], applied["status"], again["status"]] == ["clean", "applied", "unchanged"]
     assert not (repository.path / ".claude").exists()
     told = run_command(home, SERVER_MODULE, "apply", run_id, "--paths", "project/.claude/settings.json")
-    assert "added project/.claude/settings.json +1 -0 (runs by itself: Claude Code)" in told.stdout
+    assert "added project/.claude/settings.json +1 -0 (runs automatically: Claude Code)" in told.stdout
     assert (repository.path / ".claude" / "settings.json").read_text() == "{}\n"
     assert [verb(home, "--undo", run_id)[0] for _ in range(2)] == [0, 0]
     assert repository.fingerprint() == before

@@ -82,7 +82,7 @@ async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
     assert (result["answer"], result["outcome"]) == ("ada says so.", "best_so_far")
     assert result["note"].startswith("No agent voted for or reviewed ada's answer.")
     assert result["next_step"].startswith("The answer is complete, but no agent voted for it")
-    assert "an answer that got no vote" in standing["next_step"]
+    assert "an answer that got no votes" in standing["next_step"]
     assert rest["next_step"].startswith("There is no text at this offset: the text has 12 characters. ")
     kept = Path(result["paths"]["final_answer"])
     assert (kept.parent.parent.name, kept.read_text()) == ("final", "ada says so.")

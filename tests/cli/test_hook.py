@@ -230,7 +230,7 @@ async def test_codex_passes_a_reply_on_inside_the_whole_result_of_the_call(home:
     session = Session(home)
     async with home.client(called="codex-mcp-client") as client:
         reply = await client.call_tool("start_run", {"question": "What is it?", "team": "scripted"})
-    assert "Nothing wakes you here" in (reply.structured_content or {})["next_step"]
+    assert "You won't be woken here" in (reply.structured_content or {})["next_step"]
     passed_on = {"content": [{"type": "text", "text": text_of(reply)}], "structuredContent": reply.structured_content}
     done = session.hook("PostToolUse", tool_name="mcp__massgen__start_run", tool_response=passed_on)
     assert (done.returncode, done.stderr) == (SLEEPS_ON, "")
@@ -254,6 +254,6 @@ async def test_replies_promise_to_wake_once_the_hook_has_run_in_this_session(hom
         assert (code, "you will be woken" in early) == ("not_finished", True)
         async with home.client() as other:
             status = await call(other, "get_status", run_id=first["run_id"])
-            assert "Nothing wakes you here" in status["next_step"], "the hook of another session wakes that one alone"
+            assert "You won't be woken here" in status["next_step"], "the hook of another session wakes that one alone"
         for run in (first, second):
             await call(client, "control_run", run_id=run["run_id"], action="cancel")

@@ -210,7 +210,7 @@ MISTAKES = {
     ),
     # places
     "no directory": Mistake("massgen --model scripted/x q", 2, "directory .*/.massgen/massgen_logs/", {".massgen": ""}),
-    "a port that is none": Mistake("massgen web --port 99999", 1, "leave --port out to use a free port"),
+    "a port that is none": Mistake("massgen web --port 99999", 1, "omit --port to use a free port"),
     # review and batch
     "--base": Mistake("massgen review --base main", 2, "did you mean '--branch'?"),
     "a branch of another name": Mistake("massgen review --branch mian", 2, "did you mean 'main'?", {".git": ""}),

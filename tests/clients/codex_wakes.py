@@ -84,7 +84,7 @@ def _hold_not_woken_before_trust(codex: Codex, api: ModelApi, model: Model) -> N
     say("codex exec, before the hook was trusted")
     printed = codex.exec(DELEGATE)
     hold(model.idle == 1 and HEARD not in printed, "nothing woke it")
-    hold("Nothing wakes you here" in api.asked[-1].results[-1], "and the reply had said so")
+    hold("You won't be woken here" in api.asked[-1].results[-1], "and the reply had said so")
     _forget(api, model)
 
 

@@ -196,7 +196,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert any("ada's 1st answer" in one and "✗ 2 of 2 checks failed" in one for one in folded)
     assert any("bo's 1st answer ★" in one and "2 files changed" in one and "✓ 2 checks passed" in one for one in folded)
     # Two answers, file by file: what both left as it was is not told.
-    assert "project/check.sh\n\nChanged by the first alone." in compared
+    assert "project/check.sh\n\nChanged only by the first." in compared
     assert re.search(r"price_7 = \W*9\W*8", compared)
     assert "price_28" in compared
     assert "price_12" not in compared
@@ -209,7 +209,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     assert "also failed before" in told
     # A pass stands beside that of the unchanged files: bo took a price out, and so a test.
     before = PRICES.count("price_")
-    beside = f"· {before - 1} tests, as the check printed; {before} on the unchanged files"
+    beside = f"· {before - 1} tests, according to the check; {before} on the unchanged files"
     warning = f"Warning: fewer tests ran than on the unchanged files: {before - 1} instead of {before}"
     looked = "looked at the prices\nRan {} tests in 0.1s"
     shown = [looked.format(before - 1), beside, warning, "On the unchanged files:", looked.format(before)]
@@ -298,7 +298,7 @@ async def test_a_patch_says_in_words_what_its_lines_do_not_show(browser: Browser
         "run.sh, executable",
         "to, a symbolic link",
     ]
-    assert "Changed by both, not alike: new.sh, new against new.sh, new, executable" in apart
+    assert "Changed by both, differently: new.sh, new and new.sh, new, executable" in apart
 
 
 async def test_a_patch_that_is_open_is_the_one_of_the_answer_above_it(browser: Browser, tmp_path: Path) -> None:

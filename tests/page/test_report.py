@@ -113,7 +113,7 @@ async def test_a_large_run_leaves_texts_out_the_least_important_first_and_says_s
     data = data_of(ended.directory.report)
     assert data["answer"] == {"text": "short", "left_out": 0}
     assert (len(data["question"]["text"]), data["question"]["left_out"]) == (1_000, 2_499_000)
-    assert "1 text shortened here; the run's directory has the full text." in data["notes"]
+    assert "This page shortens 1 text; the run's directory has the full text." in data["notes"]
     assert ended.directory.report.stat().st_size < MOST_TEMPLATE_BYTES
 
 

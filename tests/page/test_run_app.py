@@ -118,7 +118,7 @@ def test_a_run_is_drawn_while_it_goes_on_steered_and_told_to_the_model_once(stag
 
     stage.tab.settled("heard.some(one => one.kind === 'context')")
     (told,) = stage.heard("context")
-    assert told["content"][0]["text"].startswith(f"The run {run_id} has ended; get_result returns:\n\nMend it.")
+    assert told["content"][0]["text"].startswith(f"Run {run_id} has ended; get_result returns:\n\nMend it.")
     said = [one["message"] for one in events_of(stage.home.run_directory(run_id)) if one["type"] == "asker_said"]
     assert said == ["Think of the costs."]
     asked = [one["arguments"]["seen"] for one in stage.heard("call") if one["name"] == "run_page"]
@@ -194,10 +194,10 @@ def test_what_stands_between_it_and_the_run_is_said_in_a_sentence(stage: Stage) 
     stage.tab.js("refusal = 'the person said no'")
     frame = stage.show(result)
     says(frame, "Cannot show the run: the person said no")
-    says(frame, "Look again")
+    says(frame, "Try again")
     assert frame.js("pending.size") == 0, "it does not go on asking whoever refuses"
     stage.tab.js("refusal = null")
-    press(frame, "Look again")
+    press(frame, "Try again")
     frame.settled("document.querySelector('.pill')?.textContent === 'running'")
     assert "said no" not in frame.js("document.body.innerText")
 

@@ -50,8 +50,8 @@ async def test_every_figure_is_shown_with_what_it_stands_on_and_hostile_names_ar
     assert "5 runs" in text
     assert "4 completed, 1 failed" in text
     assert "cost n/a" in text
-    assert "A plus sign after a cost means that calls of unknown price aren't included (in " in text
-    assert "No run is marked yet" in text
+    assert "A plus sign after a cost means that it excludes calls whose price is unknown (in " in text
+    assert "No runs are marked yet" in text
     matrix = {row[0]: row[1:] for row in rows}
     names = list(matrix)
     assert matrix["alpha"][names.index("gamma")] == "1 of 2"

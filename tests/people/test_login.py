@@ -46,7 +46,7 @@ def test_a_person_logs_in_with_a_token_and_sees_his_runs(browser: Browser, home:
         tab.settled("document.querySelector('input[type=password]') !== null")
         fill(tab, token="wrong-token-0123456789")
         press(tab, "Sign in")
-        tab.settled("document.querySelector('form').elements.token.placeholder === 'This token is wrong'")
+        tab.settled("document.querySelector('form').elements.token.placeholder === 'Wrong token'")
         fill(tab, token=TOKENS["ann"])
         press(tab, "Sign in")
         arrived(tab, "document.querySelector('input[type=password]') === null")
@@ -102,7 +102,7 @@ def test_two_people_sign_in_at_an_authorization_server_and_each_sees_his_runs_al
         ann.open(f"{base}/runs/{run_id}")
         choose(ann, "ann")
         arrived(ann, f"location.pathname === '/runs/{run_id}'")
-        ann.settled("document.body.innerText.includes(`This run doesn't exist here`)")
+        ann.settled("document.body.innerText.includes(`Run not found`)")
         for tab, questions in ((ann, ()), (bob, ("bobs question",))):
             tab.open(base)
             rows(tab, *questions)

@@ -222,7 +222,7 @@ async def test_nobody_who_shares_a_server_learns_its_directory_or_its_logins(hom
 @IN_BOTH_STORES
 async def test_the_pages_are_behind_the_same_login(home: TempHome) -> None:
     async with serving(home, "--pages") as url:
-        assert "Sign in to your runs" in (await ask(url, "GET", "/runs/run-x")).text
+        assert "Sign in to see your runs" in (await ask(url, "GET", "/runs/run-x")).text
         assert (await ask(url, "GET", "/api/runs")).status_code == 401
         assert (await ask(url, "POST", "/api/login", headers=bearer("wrong" * 5))).status_code == 401
         cookies: dict[str, dict[str, str]] = {}

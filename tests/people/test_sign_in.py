@@ -143,7 +143,7 @@ async def test_a_callback_counts_once_and_in_the_browser_that_began_alone(
 ) -> None:
     async with signing_in(home, issuer) as base, browser() as ann, browser() as eve:
         anns = await came_back(ann, base, await begun(ann, base))
-        begun_too_long_ago = "This sign-in has expired, or you started it in another browser"
+        begun_too_long_ago = "This sign-in has expired or was started in another browser"
         refused(await eve.get(anns), begun_too_long_ago)
         eves = await came_back(eve, base, await begun(eve, base), "bob")
         refused(await ann.get(eves), begun_too_long_ago)
@@ -174,7 +174,7 @@ async def test_without_a_cookie_no_state_is_right(home: TempHome, issuer: Author
             headers = {"Cookie": f"{KEPT}={kept}"}
             refused(
                 await ann.get(f"{base}/login/callback?code=x&state={state}", headers=headers),
-                "This sign-in has expired, or you started it in another browser",
+                "This sign-in has expired or was started in another browser",
             )
     assert issuer.asked["/token"] == 0
 
@@ -242,7 +242,7 @@ async def test_who_is_not_let_in_is_told_why(home: TempHome, issuer: Authorizati
     host = urlsplit(issuer.url).netloc
     async with signing_in(home, issuer) as base, browser() as eve:
         refused(await signed_in(eve, base, "nobody"), f"{host} refused to sign you in, or you cancelled.")
-        refusal = f"{host} signed you in as “eve”, but that user may not use this server"
+        refusal = f"{host} signed you in as “eve”, but that user doesn't have access to this server"
         refused(await signed_in(eve, base, "eve"), refusal)
         failed = (await came_back(eve, base, await begun(eve, base))).replace("code=", "error=server_error&code=")
         refused(await eve.get(failed), f"{host} failed: server_error.")
@@ -251,7 +251,7 @@ async def test_who_is_not_let_in_is_told_why(home: TempHome, issuer: Authorizati
         back = await came_back(eve, base, await begun(eve, base))
         issuer.refuses = True
         for reply in (await eve.get(back), await eve.get(f"{base}/login")):
-            assert (reply.status_code, f"{host} doesn't respond" in reply.text) == (503, True)
+            assert (reply.status_code, f"{host} isn't responding" in reply.text) == (503, True)
 
 
 async def test_a_scope_that_is_wanted_has_to_be_granted(home: TempHome, issuer: AuthorizationServer) -> None:
@@ -283,7 +283,7 @@ async def test_by_https_cookies_are_for_this_host_alone(home: TempHome, issuer: 
         assert set(rules) == {"HttpOnly", "Max-Age=600", "Path=/", "SameSite=lax", "Secure"}
         back = (await came_back(ann, base, begins.headers["location"])).removeprefix(base)
         unprefixed = await ask(base, "GET", back, headers={"Host": US, "Cookie": kept.removeprefix("__Host-")})
-        refused(unprefixed, "This sign-in has expired, or you started it in another browser")
+        refused(unprefixed, "This sign-in has expired or was started in another browser")
         reply = await ask(base, "GET", back, headers={"Host": US, "Cookie": kept})
         session, *rules = reply.headers.get_list("set-cookie")[0].split("; ")
         assert session.startswith(f"__Host-{COOKIE}=")

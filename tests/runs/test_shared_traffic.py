@@ -125,7 +125,7 @@ async def test_runs_behind_a_full_limit_stay_queued_and_are_in_nobodys_way(home:
         assert another["status"] == "completed"
         queued = await call(client, "list_runs", state="queued")
         assert [row["run_id"] for row in queued["runs"]] == behind[:1:-1]
-        waiting = "a0 (m): waits in massgen's queue, 0 answers"
+        waiting = "a0 (m): waiting in massgen's queue, 0 answers"
         with anyio.fail_after(PATIENCE_SECONDS):
             while [await agents_of(client, run_id) for run_id in behind[:2]].count([waiting]) != 1:
                 await anyio.sleep(POLL_SECONDS)

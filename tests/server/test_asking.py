@@ -150,5 +150,5 @@ async def test_a_parent_that_wants_a_larger_budget_has_the_person_asked(
         status = await call(client, "get_status", run_id=run_id)
     (form,) = person.forms
     assert f"Team run {run_id}" in form.message
-    assert "raise its budget to $500? The budget now: $0.5." in form.message
+    assert "raise its budget to $500? Current budget: $0.5." in form.message
     assert (status["max_usd"], "raise-budget" in reply["next_step"]) == (cap, cap != 500)

@@ -173,7 +173,7 @@ async def test_what_is_shortened_is_marked_and_whole_in_another_view(home: TempH
         votes, _ = await both_forms(client, "get_result", run_id=started["run_id"], view="votes")
     assert first["truncated"]
     assert "next_offset" not in first
-    assert "The answer is complete; view=votes has the full text." in first["next_step"]
+    assert "The answer is complete; view=votes gives the full text." in first["next_step"]
     assert all(vote["reason"].endswith("…") for vote in first["votes"])
     assert [vote["reason"] for vote in votes["votes"]] == [reason.strip()] * 2
     assert not votes["truncated"]
@@ -307,7 +307,7 @@ def started_id(home: TempHome, place: int) -> str:
 @pytest.mark.parametrize(
     ("client_name", "told"),
     [
-        ("claude-code", ["the environment of Claude Code", "restart Claude Code"]),
+        ("claude-code", ["Claude Code's environment", "restart Claude Code"]),
         ("codex-mcp-client", ["~/.codex/config.toml", "`env_vars`", "restart Codex"]),
         ("some-editor", ["under `env` in this server's entry", "restart the client"]),
     ],
@@ -353,7 +353,7 @@ async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:
         assert waited["reason"].startswith("question: Metres or feet?")
         assert waited["truncated"]
         assert "action=answer" in waited["next_step"]
-        assert "get_result with view=votes has the full reason" in waited["next_step"]
+        assert "get_result with view=votes gives the full reason" in waited["next_step"]
         votes, _ = await both_forms(client, "get_result", run_id=run_id, view="votes")
         assert votes["reason"] == f"question: {question.strip()}"
         await both_forms(client, "list_runs")

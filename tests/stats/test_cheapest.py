@@ -35,8 +35,8 @@ def test_the_strategy_and_the_team_that_would_have_been_cheaper_are_told_with_wh
         runs("tiny", "vote", 1, 4, 0),
     )
     assert by_strategy == (
-        "cheapest strategy per right answer: $0.0250 with checks (16 of 20 (58 to 92 %) right); used most: "
-        "$0.1250 with vote (20 of 25 (61 to 91 %) right); they answered different questions: to ask both the "
+        "cheapest strategy per right answer: $0.0250 with checks (16 of 20 (58 to 92 %) right); most used: "
+        "$0.1250 with vote (20 of 25 (61 to 91 %) right); they answered different questions; to ask both the "
         "same ones, run `massgen eval --from runs`"
     )
     assert by_team.startswith("cheapest team per right answer: $0.0250 with 2 x small (16 of 20")

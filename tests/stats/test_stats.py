@@ -100,7 +100,7 @@ def test_what_a_person_marks_is_counted_until_it_is_taken_back(copied: TempHome)
     assert of(told["marked"]["by_outcome"]["majority"]) == (0, 1)
     assert of(told["marked"]["dissent_right"]) == (1, 1)
     assert {one["model"]: of(one["dissent_right"]) for one in told["models"]}["gamma"] == (1, 1)
-    assert "the dissent was right in 1 of 1 marked runs with dissent" in verb(copied, "stats")
+    assert "dissent was right in 1 of 1 marked runs with dissent" in verb(copied, "stats")
     verb(copied, "mark", split, "--undo", "--agent", "cleo")
     verb(copied, "mark", split, "right")
     told = stats(copied)["marked"]
@@ -148,5 +148,5 @@ def test_marks_say_whether_one_agent_alone_would_have_been_as_right_and_cheaper(
     assert of(alone["gamma"]["right"]) == (0, 1), "what it said beside a wrong answer may be right"
     assert alone["beta"]["money"]["usd"] < alone["beta"]["team_money"]["usd"]
     told = verb(copied, "stats")
-    lines = [line for line in told.splitlines() if "was right with its first answer in" in line]
-    assert [line.split()[0] for line in lines if "as often, at a lower cost (too few marked runs" in line] == ["beta"]
+    lines = [line for line in told.splitlines() if "'s first answer was right in" in line]
+    assert [line.split()[0] for line in lines if "as often, at a lower cost (too few marked runs" in line] == ["beta's"]

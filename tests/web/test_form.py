@@ -121,7 +121,7 @@ def test_the_team_of_a_run_that_is_asked_again_is_named_as_it_was(browser: Brows
             assert said.pop("question").startswith("By ")
             assert said == team
         tab.open(f"{served.base}/new?again=run-x")
-        told(tab, "This run doesn't exist here. massgen may have deleted it because of its age")
+        told(tab, "Run not found. massgen may have deleted it because of its age")
         assert tab.violations_of_accessibility() == []
 
 

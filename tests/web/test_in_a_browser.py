@@ -183,7 +183,7 @@ def test_a_wrong_token_displaces_no_right_one_and_a_right_one_lets_in_where_some
         told(tab, "There are no runs yet.")
         tab.js("localStorage.clear()")
         tab.open(f"{served.base}/?y")
-        tab.settled("document.body.innerText.includes('Not let in')")
+        tab.settled("document.body.innerText.includes('Access denied')")
         tab.js(f"location.hash = 'token={served.token}'")
         arrived(tab, "document.querySelector('form') !== null")
         told(tab, "There are no runs yet.")
@@ -197,8 +197,8 @@ def test_a_wrong_token_displaces_no_right_one_and_a_right_one_lets_in_where_some
         tab.settled("window.release !== undefined")
         tab.js("window.fetch = send; localStorage.clear()")
         press(tab, "Show the plan")
-        tab.settled("document.body.innerText.includes('Not let in')")
+        tab.settled("document.body.innerText.includes('Access denied')")
         tab.js("release()")
-        assert "Not let in" in tab.text(), "a reply to the token that was there before took it away"
+        assert "Access denied" in tab.text(), "a reply to the token that was there before took it away"
         assert tab.js("document.querySelector('form').elements.question.value") == "Half a"
         assert tab.violations_of_accessibility() == []

@@ -87,7 +87,7 @@ def test_a_change_of_an_agents_patch_is_asked_for_with_comments_on_its_lines(bro
             )
             asked = f"{commented}: why?"
             assert tab.js("document.activeElement.value") == asked
-            press(tab, "Have it changed")
+            press(tab, "Request changes")
             arrived(tab, f"location.pathname.startsWith('/runs/') && !location.pathname.endsWith({json.dumps(first)})")
             second = str(tab.js("location.pathname")).rpartition("/")[2]
             served.tool("wait_run", run_id=second)

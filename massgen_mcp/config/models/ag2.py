@@ -22,26 +22,26 @@ _GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 
 class Ag2ModelConfig(Settings, frozen=True):
-    """The model that an AG2 agent asks, in AG2's words: of any server that speaks Chat Completions, or of Anthropic."""
+    """The model of an AG2 agent, with AG2's key names: any Chat Completions server, or Anthropic."""
 
     api_type: Literal["openai", "google", "anthropic"] = "openai"
-    """Whose default address. Anthropic's own is asked by the Messages API, which caches prompts; every other address by
-    Chat Completions.
+    """Sets the default address. massgen uses the Messages API, which caches prompts, for Anthropic's own address, and
+    Chat Completions for all others.
     """
     model: ModelName
-    """The model, by the server's name for it."""
+    """The model's name, as the server spells it."""
     base_url: ModelAddress | None = None
-    """Root of the API, without credentials. Default: `api_type`'s; of OpenAI, `OPENAI_BASE_URL` where that is set."""
+    """The API's root address, without credentials. Default: `api_type`'s; for OpenAI, `OPENAI_BASE_URL` if set."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
-    """Name of the environment variable that holds the key. Default: the variable of the provider whose host it is."""
+    """Environment variable that holds the API key. Default: the usual variable of the host's provider."""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    """How freely the model chooses its words. Default: the server's."""
+    """Sampling temperature. Default: the server's."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """The part of likely words from which the model chooses. Default: the server's."""
+    """Nucleus sampling. Default: the server's."""
     max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Of one reply."""
+    """Maximum number of tokens in one reply."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
-    """How long the model thinks, where it can be told. Default: the server's."""
+    """How long the model thinks, for models with this setting. Default: the server's."""
 
 
 def _within_workspace(path: str) -> str:
@@ -52,54 +52,54 @@ def _within_workspace(path: str) -> str:
 
 
 class CodeExecutor(Settings, frozen=True):
-    """Where the code blocks of an AG2 agent's replies run: in the sandbox, whose rules are those of commands."""
+    """Where code blocks in an AG2 agent's replies run: in the sandbox, under the same rules as commands."""
 
     type: Literal["LocalCommandLineCodeExecutor"] = "LocalCommandLineCodeExecutor"
-    """AG2's name for it; there is no other."""
+    """AG2's name for the executor; the only one allowed."""
     timeout: float = Field(default=60, gt=0, le=86_400)
-    """Seconds for one block of code."""
+    """Time limit for one block of code, in seconds."""
     work_dir: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_within_workspace)] = "."
     """A directory in the agent's workspace."""
 
 
 class CodeExecution(Settings, frozen=True):
-    """How blocks of code in its replies are run."""
+    """How code blocks in the agent's replies are run."""
 
     executor: CodeExecutor = CodeExecutor()
-    """What runs the blocks of code."""
+    """The executor that runs the code blocks."""
 
 
 class Ag2AgentConfig(Settings, frozen=True):
-    """An agent of AG2. Its two classic types are one in AG2 1.x, and so they are here."""
+    """An AG2 agent. As in AG2 1.x, the two classic types are the same."""
 
     type: Literal["assistant", "conversable"] = "assistant"
-    """AG2's two classic types, which mean the same here."""
+    """AG2's two classic types, which are equivalent here."""
     name: PrintableName = Field(default="assistant", min_length=1, max_length=64)
-    """Its name in AG2; in a group chat each has its own."""
+    """The agent's name in AG2, unique within a group chat."""
     system_message: str | None = Field(default=None, max_length=100_000)
-    """Stands before the team's instructions."""
+    """Instructions placed before the team's."""
     description: str | None = Field(default=None, max_length=10_000)
-    """In a group chat: what its manager is told of it. Default: `system_message`."""
+    """In a group chat: how the agent is described to the manager. Default: `system_message`."""
     human_input_mode: Literal["NEVER"] = "NEVER"
-    """No person joins AG2's talk. An agent asks you with the team's own tool, if the team has one."""
+    """People can't join AG2's conversation. An agent can ask you with the team's own tool, if the team has one."""
     llm_config: Ag2ModelConfig
-    """The model that it asks."""
+    """The model to use."""
     code_execution_config: CodeExecution | None = None
-    """That blocks of code in its replies are run. None: they are not."""
+    """Run code blocks in the agent's replies. None: don't run them."""
 
 
 class Ag2Manager(Settings, frozen=True):
     """The manager of a group chat."""
 
     llm_config: Ag2ModelConfig
-    """The model that it asks."""
+    """The model to use."""
 
 
 class Ag2Pattern(Settings, frozen=True):
-    """How it is decided who speaks: `auto`, a model chooses after every turn."""
+    """How the next speaker is chosen. `auto`: a model chooses after every turn."""
 
     type: Literal["auto"]
-    """After every turn a model chooses who speaks next."""
+    """A model chooses the next speaker after every turn."""
     initial_agent: str
     """The name of the agent that speaks first."""
     group_manager_args: Ag2Manager
@@ -111,20 +111,20 @@ AG2_USER, AG2_MANAGER = "User", "Manager"
 
 
 class Ag2GroupConfig(Settings, frozen=True):
-    """A group chat of AG2 agents that is one agent of the team. In a file the group's `llm_config` stands for every one
-    that is left out.
+    """A group chat of AG2 agents that acts as one agent of the team. In a file, the group's `llm_config` replaces every
+    one that is omitted.
     """
 
     llm_config: Ag2ModelConfig
-    """The model of every part of the group that names none."""
+    """The model for every part of the group that doesn't set one."""
     agents: tuple[Ag2AgentConfig, ...] = Field(min_length=1, max_length=20)
-    """Who talks."""
+    """The agents that take part in the conversation."""
     pattern: Ag2Pattern
-    """How it is decided who speaks."""
+    """How the next speaker is chosen."""
     user_agent: Ag2AgentConfig
-    """It takes no part in the talk; it acts for the group in the team when the talk is over."""
+    """Takes no part in the conversation, but acts for the group in the team when the conversation is over."""
     max_rounds: int = Field(default=20, ge=1, le=100)
-    """Turns of the agents in one talk."""
+    """Maximum number of turns in one conversation."""
 
     @model_validator(mode="after")
     def _names(self) -> Self:
@@ -139,10 +139,10 @@ class Ag2GroupConfig(Settings, frozen=True):
 
 
 class Ag2BackendConfig(ListedBackendConfig, frozen=True):
-    """An agent of the AG2 framework, or a group chat of some, as a team member. Needs an extra."""
+    """An AG2 agent, or a group chat of several, as an agent of the team. Needs the `ag2` extra."""
 
     type: Literal["ag2"]
-    """An agent of AG2, or a group chat."""
+    """An AG2 agent, or a group chat."""
     agent_config: Ag2AgentConfig | None = None
     """One agent. This or `group_config`."""
     group_config: Ag2GroupConfig | None = None

@@ -30,7 +30,7 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
     """`default`: the CLI's own choice."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
-    """Environment variable with the API key. Default: ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN."""
+    """Environment variable that holds the API key. Default: ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN."""
     reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     """How long the model thinks. Default: the CLI's setting."""
     use_login: bool = False
@@ -38,7 +38,7 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
     """Thinking budget, for models without `reasoning_effort`. Default: the CLI's setting."""
     max_turns: int = Field(default=200, ge=1, le=1000)
-    """Maximum number of model calls in one Claude Code conversation. A round can have several conversations."""
+    """Maximum number of model calls in one Claude Code conversation. A round can include several conversations."""
 
 
 AcpPreset = Literal["codex", "claude_code", "gemini_cli", "opencode", "copilot"]
@@ -53,21 +53,21 @@ class AcpBackendConfig(PricedBackendConfig, frozen=True):
     type: Literal["acp"]
     """An agent CLI over ACP."""
     preset: AcpPreset | None = None
-    """A known product."""
+    """A supported CLI."""
     command: tuple[PrintableName, ...] | None = Field(default=None, min_length=1, max_length=50)
     """Another CLI: a program and its arguments."""
     model: ModelName = "default"
-    """`default`: the CLI's own choice. Other models need a preset."""
+    """`default`: the CLI's own choice. Choosing another model requires a preset."""
     reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How long the model thinks, for `codex` and `claude_code`. Default: the CLI's setting."""
     login: Literal["own", "key"] = "key"
     """`own`: your own CLI login and its subscription. `key`: an API key from an environment variable."""
     env: tuple[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], ...] = Field(default=(), max_length=50)
-    """Additional environment variables for the CLI, which otherwise gets only its key."""
+    """Additional environment variables to pass to the CLI, which otherwise gets only its key."""
     hosts: tuple[HostPort, ...] = Field(default=(), max_length=50)
-    """Hosts that the CLI may connect to besides the preset's, as `host:port`."""
+    """Hosts that the CLI may connect to in addition to the preset's, as `host:port`."""
     enclosure: Literal["required", "off"] = "required"
-    """`off`: the CLI runs outside the sandbox with all your rights. Allowed only in your own config."""
+    """`off`: the CLI runs outside the sandbox with your full permissions. Allowed only in your own config."""
 
     @model_validator(mode="after")
     def _fits(self) -> "AcpBackendConfig":
@@ -147,7 +147,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     presentation: str | None = None
     """The agent's final answer if it wins. Default: its latest answer."""
     chunk_delay_seconds: float = Field(default=0.0, ge=0, le=60)
-    """Pause between streamed pieces of text, so that a demo looks live."""
+    """Pause between chunks of streamed text, so that a demo looks live."""
 
 
 class InstalledBackendConfig(PricedBackendConfig, frozen=True):

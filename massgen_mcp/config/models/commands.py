@@ -58,21 +58,21 @@ class CommandsConfig(Settings, frozen=True):
     sandbox: Literal["auto", "bubblewrap", "docker", "podman", "sandbox-exec"] = "auto"
     """`auto`: bubblewrap on Linux, sandbox-exec on macOS."""
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
-    """The image for `docker` and `podman`; it must have `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
+    """The image for `docker` and `podman`; it must contain `/bin/sh` and `python3`. Default: `python:3.12-slim`."""
     image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
     """A local image, as a directory or file (see docs/commands.md)."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """Allowed TCP connections in bubblewrap and sandbox-exec, as host:port. Default: none."""
     open_network: bool = False
-    """True: commands can reach every host. Needs Docker or Podman as the sandbox."""
+    """True: commands can reach any host. Needs Docker or Podman as the sandbox."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
     """Absolute paths of additional program directories that commands can read."""
     env: CommandVariables = Field(default_factory=dict[str, str])
-    """Environment variables for commands and checks, such as `CI: "1"`. Names that look like keys are refused."""
+    """Environment variables for commands and checks, such as `CI: "1"`. Names that suggest a secret are rejected."""
     allowed: CommandPatterns = ()
-    """Regular expressions, one of which must match the start of a command. They guide agents but don't protect you."""
+    """Regular expressions. The start of a command must match one of them. They guide agents but don't protect you."""
     blocked: CommandPatterns = ()
-    """Regular expressions. A command is refused if its start matches one of these expressions."""
+    """Regular expressions. A command is rejected if its start matches one of them."""
     timeout_seconds: float = Field(default=120, gt=0, le=3600)
     """Default time limit for a command."""
     max_seconds: float = Field(default=1800, gt=0, le=86_400)
@@ -80,7 +80,7 @@ class CommandsConfig(Settings, frozen=True):
     max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
     """Memory limit for a command and its child processes."""
     max_cpus: float | None = Field(default=None, gt=0, le=1_000)
-    """Maximum number of processors for a command. Outside containers, fractions are rounded up. None: all."""
+    """Maximum number of CPUs for a command. Outside containers, fractions are rounded up. None: all."""
     max_processes: int = Field(default=256, ge=16, le=10_000)
     """Maximum number of processes per command."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)

@@ -182,8 +182,8 @@ class PricedBackendConfig(Settings, frozen=True):
     """Base of every backend: each may say what its model costs, and which model takes its place."""
 
     price: Price | None = None
-    """The model's price. Default: the price that the provider reports, otherwise a public price list, otherwise the
-    highest known price of similar models.
+    """The model's price. Default: the price that the provider reports, otherwise the one in a public price list,
+    otherwise the highest known price of a similar model.
     """
     fallback: Annotated[str | None, AfterValidator(check_fallback)] = None
     """PROVIDER/MODEL that replaces the agent's model if a quota or balance is used up or the provider is down. It runs

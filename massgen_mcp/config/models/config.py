@@ -69,7 +69,7 @@ class StdioServer(McpServerSettings, frozen=True):
     env: NotInFile = Field(default_factory=dict[str, str])
     """The program's environment variables; it gets no others. `${NAME}` inserts one of your own variables."""
     sandbox: bool = True
-    """False: the program runs with all your rights."""
+    """False: the program runs with your full permissions."""
     network: tuple[HostPort, ...] = Field(default=(), max_length=50)
     """Allowed connections from the sandbox, as host:port. Default: none."""
     readable: AbsolutePaths = Field(default=(), max_length=20)
@@ -96,7 +96,7 @@ class CustomTool(Settings, frozen=True):
     name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
     """The tool's name, as models see it. Default: the function's name."""
     path: str = Field(min_length=1, max_length=4096)
-    """The file. If you omit it, `name` must be an entry point in the group `massgen_mcp.tools`."""
+    """The file. If you omit it, `name` must be an entry point in the `massgen_mcp.tools` group."""
     function: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     """A normal or `async` function in the file. Its signature and docstring describe the tool."""
     description: str | None = Field(default=None, min_length=1, max_length=4_000)
@@ -109,7 +109,7 @@ AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
 class AgentTexts(Settings, frozen=True):
-    """Your own wording, used instead of the built-in text. Agents still get all other instructions, such as those on
+    """Your own wording, used instead of the built-in text. Agents still get all other instructions, such as those about
     files.
     """
 
@@ -137,17 +137,17 @@ class AgentSettings(Settings, frozen=True):
     allowed_tools: ToolNames | None = None
     """Tools to offer, from any server. Default: all."""
     exclude_tools: ToolNames = ()
-    """Tools to hide: server tools, or built-in tools such as `delete_file`."""
+    """Tools to hide: MCP tools, or built-in tools such as `delete_file`."""
     custom_tools: tuple[CustomTool, ...] = Field(default=(), max_length=50)
-    """Python functions as tools, run in the sandbox. MassGen's key names work as well."""
+    """Python functions that agents can call as tools. They run in the sandbox. MassGen's key names work as well."""
     exclude_file_operation_mcps: bool = False
-    """True: the agent has no file tools, and has a workspace only if it runs commands."""
+    """True: the agent has no file tools, and has a workspace only if it can run commands."""
     enable_nlip: bool = False
-    """Log the agent's messages to the run's `nlip.jsonl`, in the Natural Language Interaction Protocol (ECMA-430).
-    Needs the extra `nlip`.
+    """Log the agent's messages to the run's `nlip.jsonl`, in Natural Language Interaction Protocol format (ECMA-430).
+    Needs the `nlip` extra.
     """
     commands: CommandsConfig | None = None
-    """The agent's own settings for commands. `true`: the team's settings; `false`: no commands."""
+    """The agent's own command settings. `true`: the team's settings; `false`: no commands."""
 
     @property
     def kind(self) -> str:
@@ -181,16 +181,16 @@ class Config(Settings, frozen=True):
     budget: BudgetConfig = BudgetConfig()
     """Limits on cost."""
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
-    """Limits on parallel calls and on calls per minute, by backend type."""
+    """Limits on parallel calls and calls per minute, by backend type."""
     nested: NestedConfig | None = None
     """Permission for agents to start runs. None: not allowed."""
     apply: Literal["ask", "always"] = "ask"
     """`always`: `massgen` applies a run's changes without asking. Otherwise it asks in a terminal; in a script, pass
-    `--apply`. This has no effect on MCP clients, Python and LiteLLM.
+    `--apply`. This has no effect on MCP clients, Python or LiteLLM.
     """
     notify: tuple[str, ...] = ()
     """A program, with its arguments, to start after each run. Allowed only in your own config, which
-    needs no other key.
+    may consist of this key alone.
     """
 
     @field_validator("limits")

@@ -23,9 +23,9 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     type: str
     """Picks the wire format and the defaults."""
     model: ModelName
-    """Model name as the provider spells it."""
+    """The model's name, as the provider spells it."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
-    """Environment variable with the API key. Default: the provider's usual variable."""
+    """Environment variable that holds the API key. Default: the provider's usual variable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature. Default: the provider's."""
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -37,15 +37,15 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     verbosity: Literal["low", "medium", "high"] | None = None
     """How much the model writes, for OpenAI models."""
     enable_web_search: bool = False
-    """The provider's own web search. massgen refuses this and the next three keys for providers that
+    """The provider's own web search. massgen rejects this and the next three keys for providers that
     lack the tool.
     """
     enable_x_search: bool = False
-    """The provider's tool that searches X."""
+    """The provider's tool that searches X (Twitter)."""
     enable_code_execution: bool = False
     """The provider's tool that runs code on its servers."""
     enable_code_interpreter: bool = False
-    """The same tool, as OpenAI and xAI name it."""
+    """The same tool, under the name that OpenAI and xAI use."""
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Additional fields for the request body, passed unchanged."""
 
@@ -66,9 +66,9 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
     """A model of a provider on the internet, or (`chatcompletion`) of any server that speaks like OpenAI's."""
 
     type: ProviderType
-    """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
+    """The provider, or `chatcompletion` for any server with an OpenAI-compatible API."""
     base_url: ModelAddress | None = None
-    """The API's root address, without credentials. Default: the provider's. At other addresses, massgen accepts any
+    """The API's root address, without credentials. Default: the provider's. At any other address, massgen accepts any
     model name."""
 
     @model_validator(mode="after")
@@ -89,7 +89,7 @@ class LocalServerConfig(HttpBackendConfig, frozen=True):
     model: ModelName = AUTO_MODEL
     """`auto`: the server's largest chat model that fits this machine, chosen at the first call."""
     base_url: ModelAddress | None = None
-    """The API's root address, without credentials. Default: this machine at the server's usual port."""
+    """The API's root address, without credentials. Default: this machine, on the server's usual port."""
 
 
 class LocalBackendConfig(LocalServerConfig, frozen=True):
@@ -105,8 +105,8 @@ class OllamaBackendConfig(LocalServerConfig, frozen=True):
     type: Literal["ollama"]
     """Ollama."""
     context_length: int | None = Field(default=None, ge=512, le=10_000_000)
-    """Context length in tokens. Default: the larger of 16,384 and the length with which the model is
-    already loaded, but at most the model's maximum.
+    """Context length in tokens. Default: 16,384, or the length the model is already loaded with if
+    that is larger, but at most the model's maximum.
     """
     keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
     """How long the model stays loaded after a call, such as 30m; -1 means forever. Default: the server's."""

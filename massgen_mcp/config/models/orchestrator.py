@@ -27,16 +27,16 @@ def _nameable(path: str) -> str:
 
 
 class ContextPath(Settings, frozen=True):
-    """One of your files or directories. All agents can read it, and each works on its own copy of a directory."""
+    """One of your files or directories. All agents can read it; each gets its own copy of a directory to work on."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_nameable)]
     """Absolute, or relative to the working directory."""
     permission: Literal["read", "write"] = "read"
-    """`write`: the winner's changes may be applied. `read`: the changes are only available as a patch."""
+    """`write`: the winner's changes may be applied. `read`: the changes are available only as a patch."""
     copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
         default=(), max_length=20
     )
-    """Ignored directories, such as `target`, that each agent gets as a writable copy."""
+    """Ignored directories, such as `target`, to copy for each agent; the copies are writable."""
     keep_outputs: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
         default=(), max_length=20
     )
@@ -57,13 +57,13 @@ class CoordinationSettings(Settings, frozen=True):
     )
     """The instruction for agents in planning mode."""
     max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
-    """How many times the winner may request a further attempt because its own final answer is insufficient."""
+    """How many times the winner may request another attempt because its own final answer is insufficient."""
     enable_agent_task_planning: bool = False
     """Agents get tools for their own task plans."""
     max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
     """Maximum number of tasks in a plan."""
     task_planning_filesystem_mode: bool = False
-    """Agents' task plans are stored in the workspace's `tasks/`."""
+    """Agents' task plans are stored in `tasks/` in their workspaces."""
     enable_memory_filesystem_mode: bool = False
     """Agents keep notes as files. All agents see short-term notes; long-term notes are read on demand."""
     use_skills: bool = False
@@ -71,7 +71,7 @@ class CoordinationSettings(Settings, frozen=True):
     massgen_skills: tuple[Literal["file_search"], ...] = ()
     """Built-in skills to offer, by name."""
     skills_directory: str = Field(default=DEFAULT_SKILLS, min_length=1, max_length=4096)
-    """The directory of your skills."""
+    """The directory that contains your skills."""
 
     @property
     def planning_instruction(self) -> str | None:
@@ -96,15 +96,15 @@ def _read_order(order: object) -> object:
 
 
 class OrchestratorConfig(Settings, frozen=True):
-    """Rules for the team's coordination."""
+    """Rules for how the team works together."""
 
     coordination: CoordinationSettings = CoordinationSettings()
     """Planning, memory and skills."""
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
     """How critically agents judge existing answers."""
     answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
-    """How different a new answer must be. `balanced` refuses answers that share more than 70 % of their word pairs with
-    another answer, `strict` more than 50 %; `lenient` accepts all.
+    """How different a new answer must be. `balanced` rejects answers that share more than 70 % of their word pairs with
+    another answer, `strict` those that share more than 50 %; `lenient` accepts all.
     """
     decide: Decide = "auto"
     """How the team decides (see docs/coordination.md): `vote`, `checks` (tests that the agents write), `synthesise`
@@ -118,30 +118,30 @@ class OrchestratorConfig(Settings, frozen=True):
     refute: bool = False
     """Ignored, with a warning, because tests meant to refute winners rejected one correct winner in twenty."""
     write_check: bool = False
-    """An agent first writes a test that fails on the unchanged files. Then agents answer one after the other until an
-    answer passes it. Needs `run_scripts` and at least three agents that answer.
+    """An agent first writes a test that fails on the unchanged files. Then agents answer one after another until an
+    answer passes. Needs `run_scripts` and at least three agents that answer.
     """
     effort: Effort = "high"
     """`high`: all agents answer in parallel. `auto`: three agents start, and more follow if they could change the
-    outcome. `low`: like `auto`, but two agents start. If you pass a list of models instead of a config, `auto` applies.
+    outcome. `low`: like `auto`, but two agents start. The default for a list of models (without a config) is `auto`.
     """
     max_agents: int | None = Field(default=None, ge=1, le=100)
     """Maximum number of agents that answer. None: all, or seven if `effort` is `auto` or `low`."""
     order: Annotated[Literal["random", "listed"], BeforeValidator(_read_order)] = "random"
-    """The order of agents that don't start together: random, or as in the config."""
+    """The order in which agents start if they don't start together: random, or as in the config."""
     run_scripts: bool = True
-    """Allow agents' scripts to run in the sandbox for checks. If massgen found the config in a directory, you must
-    consent to this.
+    """Allow scripts that agents write as tests to run in the sandbox. If massgen found the config in a directory, you
+    must consent to this.
     """
     early_decision: Literal["off", "proven", "majority"] = "proven"
-    """When to stop voting early. `proven`: no vote can change the winner. `majority`: an answer has the majority."""
+    """When to stop voting early. `proven`: no vote can change the winner. `majority`: an answer has a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
-    """`winner_present`: the winner rewrites its answer. `winner_reuse`: massgen returns the answer unchanged, or, after
-    a tie, all tied answers. `auto`: the winner rewrites its answer unless all agents agreed. A model without tools and
-    without files rewrites its answer only after a tie.
+    """`winner_present`: the winner rewrites its answer. `winner_reuse`: massgen returns the answer unchanged or, after
+    a tie, all tied answers. `auto`: the winner rewrites its answer unless all agents agreed. A model without tools or
+    files rewrites its answer only after a tie.
     """
     answer_format: Literal["text", "findings"] = "text"
-    """`findings`: every answer is a JSON list of findings with file and line (see docs/review.md)."""
+    """`findings`: every answer is a JSON list of findings, each with a file and line (see docs/review.md)."""
     skip_coordination_rounds: bool = False
     """For debugging: the first agent writes the final answer immediately."""
     debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)
@@ -156,10 +156,10 @@ class OrchestratorConfig(Settings, frozen=True):
     """
     first_answer_wait_seconds: float | None = Field(default=None, ge=0, le=86_400)
     """How long finished agents wait for another agent's first answer. None: three times as long as that agent's model
-    usually takes in your runs, but at least 300 and at most half of the run's time limit.
+    usually takes in your runs, but at least 300 and at most half the run's time limit.
     """
     show_reasons: bool = False
-    """Agents that can still answer see the reasons given with void votes. Valid votes stay hidden."""
+    """Agents that can still answer see the reasons that came with voided votes. Valid votes stay hidden."""
     perspectives: bool = True
     """In a team with only one model, each agent without a `system_message` writes its first answer in a different
     role: builder, sceptic, reader, analyst or explorer.
@@ -171,21 +171,21 @@ class OrchestratorConfig(Settings, frozen=True):
     allow_questions: bool = False
     """Agents may ask you questions. The run is `input_required` until you answer, for at most ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
-    """Your files and directories for the team."""
+    """Your files and directories that the team can read."""
     commands: CommandsConfig = CommandsConfig()
-    """Command settings for agents without their own."""
+    """Command settings for agents that don't set their own."""
     setup: CheckCommand | None = None
-    """A shell command, such as `npm ci`, that prepares the copies once (see docs/code-work.md)."""
+    """A shell command, such as `npm ci`, that runs once to prepare the copies (see docs/code-work.md)."""
     setup_timeout_seconds: float = Field(default=1800, gt=0, le=86_400)
     """Time limit for `setup`."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
     """Shell commands that test each answer's files in a sandbox; exit code 0 means passed (see docs/code-work.md)."""
     checks_policy: ChecksPolicy = "informative"
-    """Effect of the checks on the decision (see docs/code-work.md)."""
+    """How the checks affect the decision (see docs/code-work.md)."""
     checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
     """Time limit for each check."""
     protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
-    """Patterns of files that massgen restores before checks. None: a built-in list (see docs/code-work.md)."""
+    """Patterns for files that massgen restores before checks. None: a built-in list (see docs/code-work.md)."""
 
     def choose_strategy(self, agents: int, *, can_run: bool) -> Decide:
         """Choose the strategy for this number of agents: tests need scripts that run and three authors; findings are
@@ -227,7 +227,7 @@ class TimeoutSettings(Settings, frozen=True):
     orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)
     """Time limit for the whole run."""
     round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
-    """Time limit for each round of an agent; a round ends with an answer or a vote."""
+    """Time limit for each of an agent's rounds; a round ends with an answer or a vote."""
     first_round_timeout_seconds: float | None = Field(default=None, gt=0, le=86_400)
     """Time limit for an agent's first round. Default: `round_timeout_seconds`."""
     call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
@@ -248,7 +248,7 @@ class BudgetConfig(Settings, frozen=True):
     max_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000_000)
     """Maximum number of input and output tokens. Default: 10 million, plus a million for each dollar of `max_usd` above
     10. By default, cached input counts in proportion to its price, and calls without a known price count towards
-    `max_usd` at the highest price of similar models. If you set a limit, cached input counts fully, and calls
+    `max_usd` at the highest price of similar models. If you set a limit, cached input counts in full, and calls
     without a known price count only towards this limit and `max_calls`.
     """
     max_calls: int = Field(default=USUAL_MAX_CALLS, ge=0, le=1_000_000)
@@ -289,11 +289,11 @@ class NestedConfig(Settings, frozen=True):
 
 
 class ProviderLimits(Settings, frozen=True):
-    """Limits that all runs of one background process share, per provider and key. If two runs set different limits, the
-    lower one applies while both are active.
+    """Limits, per provider and key, that all runs of one background process share. If two runs set different limits,
+    the lower one applies while both are active.
     """
 
     concurrency: int | None = Field(default=None, ge=1, le=10_000)
     """Maximum number of parallel calls. Default: 100; 4 for `claude_code`; 1 for a local model server."""
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Maximum number of calls started in any 60 s, including retries. None: no limit."""
+    """Maximum number of calls started in any 60 seconds, including retries. None: no limit."""

@@ -121,7 +121,7 @@ function tools() {
   if (asking && acting) return;
   asking = false;
   merge(bar, [
-    refused >= REFUSALS && button('Look again', () => { refused = 0; look(); }),
+    refused >= REFUSALS && button('Try again', () => { refused = 0; look(); }),
     seen && !full && button(whole ? 'Show less' : 'Show everything', () => { whole = !whole; tools(); }),
     seen && !full && modes.includes('fullscreen') && button('Full view', () => mode('fullscreen')),
     full && modes.includes('inline') && button('Back to the conversation', () => mode('inline')),
@@ -141,7 +141,7 @@ function write(action, label) {
 }
 function raise() {
   const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $'});
-  return [`The budget is $${cap}. New one in $:`, usd, button('Raise it', () => { if (usd.value) act('raise_budget', {value: Number(usd.value)}); })];
+  return [`The budget is $${cap}. New budget in $:`, usd, button('Raise it', () => { if (usd.value) act('raise_budget', {value: Number(usd.value)}); })];
 }
 const sure = (question, label, action) => () => [question, button(label, () => act(action))];
 // The actions of a run that this page offers: the button of each, and what is asked before it is done.

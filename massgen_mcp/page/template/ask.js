@@ -28,7 +28,7 @@ function loginForm() {
     event.preventDefault();
     const answer = await fetch('/api/login', {method: 'POST', headers: bearer(field.value.trim())}).catch(() => null);
     if (answer && answer.ok) location.reload();
-    else { field.value = ''; field.placeholder = 'This token is wrong'; }
+    else { field.value = ''; field.placeholder = 'Wrong token'; }
   });
   return form;
 }
@@ -39,12 +39,12 @@ function signIn() {
     go.href = `/login?to=${encodeURIComponent(location.pathname + location.search)}`;
     if (inside) go.target = '_blank';
   }}, 'Sign in at ', bdi(at));
-  return h('section', {role: 'alert', class: 'enter'}, h('p', {class: 'dim'}, 'massgen on ', bdi(location.host)), h('h1', {}, 'Sign in to your runs'),
+  return h('section', {role: 'alert', class: 'enter'}, h('p', {class: 'dim'}, 'massgen on ', bdi(location.host)), h('h1', {}, 'Sign in to see your runs'),
     known.problem && h('p', {class: 'bad'}, visible(known.problem)),
     at ? [go, h('p', {class: 'dim'}, 'Enter your password there, never on this page.'), h('details', {}, h('summary', {}, 'I have a token'), by)] : by);
 }
 if (known.problem) history.replaceState(null, '', '/');  // the code in the address is of no more use
-const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen web'), ' printed; it prints a new one at each start.'));
+const out = known.login ? signIn() : h('section', {role: 'alert'}, h('h1', {}, 'Access denied'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen web'), ' printed; it prints a new one each time it starts.'));
 async function ask(path, options = {}) {
   await brought;
   const held = () => localStorage.getItem(KEY) || '', token = held();
@@ -57,12 +57,12 @@ async function ask(path, options = {}) {
   }
   inside = true;
   if (token === held()) out.remove();  // an answer to an earlier token says nothing of a later refusal
-  if (answer.status === 404) throw new Refused('This run doesn\'t exist here. massgen may have deleted it because of its age.');
-  if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
+  if (answer.status === 404) throw new Refused('Run not found. massgen may have deleted it because of its age.');
+  if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server rejected the request (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
 const told = () => h('p', {class: 'told', role: 'status', tabindex: -1});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
-const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'Cannot reach the server.' : `This went wrong: ${error.message}`, true);
+const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'Cannot reach the server.' : `Something went wrong: ${error.message}`, true);

@@ -48,14 +48,14 @@ function changedLines(gone, come) {
 const marked = (mark, word) => [h('span', {class: 'sign', 'aria-hidden': 'true'}, mark), h('span', {class: 'sr'}, word)];
 const row = (mark, word, line) => h('div', {}, marked(mark, word), mark === '−' ? h('del', {}, visible(line)) : mark === '+' ? h('ins', {}, visible(line)) : visible(line));
 function difference(before, after, code = /^\s*(```|~~~)/m.test(before + '\n' + after)) {
-  if (before === after) return h('p', {class: 'dim'}, 'They are the same, to the letter.');
+  if (before === after) return h('p', {class: 'dim'}, 'They are identical.');
   const rows = [];
   for (const run of edits(before.split('\n'), after.split('\n'))) {
     if (!run.same) rows.push(...changedLines(run.gone, run.come));
     else if (run.same.length < 8) rows.push(...run.same.map(line => row(' ', '', line)));
     else rows.push(
       ...run.same.slice(0, 2).map(line => row(' ', '', line)),
-      h('div', {class: 'same'}, `${run.same.length - 4} lines are the same`),
+      h('div', {class: 'same'}, `${run.same.length - 4} unchanged lines`),
       ...run.same.slice(-2).map(line => row(' ', '', line)));
   }
   return h('div', {class: code ? 'diff code' : 'diff'}, rows);
@@ -93,14 +93,14 @@ function filesOf(text) {
   return files;
 }
 const nameOf = file => file.to === null ? file.from : file.from === null || file.from === file.to ? file.to : `${file.from} → ${file.to}`;
-const KIND = {100644: '', 100755: 'executable', 120000: 'a symbolic link', 160000: 'a repository of its own'};
+const KIND = {100644: '', 100755: 'executable', 120000: 'a symbolic link', 160000: 'a separate repository'};
 // What its lines do not show, in words.
 function wordsOf(file) {
   const [before, after] = file.modes, kind = mode => mode in KIND ? KIND[mode] : `mode ${mode}`;
   const changed = before && after && before !== after, only = kind(after || before || 100644);
   return [file.to === null ? 'deleted' : file.from === null ? 'new' : file.from === file.to ? '' : 'renamed',
     !changed ? only : !kind(before) ? `now ${kind(after)}` : !kind(after) ? `no longer ${kind(before)}` : `${kind(before)}, now ${kind(after)}`,
-    file.notes.some(note => /^(GIT b|B)inary/.test(note)) ? 'binary' : '', file.runs ? `runs by itself in ${file.runs}` : ''].filter(Boolean);
+    file.notes.some(note => /^(GIT b|B)inary/.test(note)) ? 'binary' : '', file.runs ? `runs automatically in ${file.runs}` : ''].filter(Boolean);
 }
 const heading = file => h('h3', {}, bdi(nameOf(file)), h('span', {class: 'dim'}, wordsOf(file).map(word => `, ${word}`)));
 // `beside`: where the reader can do something with a part, what makes the head of a hunk, and what a press on a line of the new file does.
@@ -128,10 +128,10 @@ function filesCompared(before, after) {
     const blocks = between(first, second), told = [first, second].map(file => file ? [nameOf(file), ...wordsOf(file)].join(', ') : '');
     const alike = told[0] === told[1];
     if (first && second && !blocks.length && alike && first.notes.join() === second.notes.join()) { same.push(told[1]); continue; }
-    parts.push(heading(second || first), h('p', {class: 'dim'}, !first ? 'Changed by the second alone.' : !second ? 'Changed by the first alone.'
-      : alike ? 'Changed by both, not alike.' : ['Changed by both, not alike: ', bdi(told[0]), ' against ', bdi(told[1])]), blocks);
+    parts.push(heading(second || first), h('p', {class: 'dim'}, !first ? 'Changed only by the second.' : !second ? 'Changed only by the first.'
+      : alike ? 'Changed by both, differently.' : ['Changed by both, differently: ', bdi(told[0]), ' and ', bdi(told[1])]), blocks);
   }
-  return [...parts, same.length ? h('p', {class: 'dim'}, 'Changed alike by both: ', same.map((name, k) => [k ? ', ' : '', bdi(name)])) : null];
+  return [...parts, same.length ? h('p', {class: 'dim'}, 'Changed in the same way by both: ', same.map((name, k) => [k ? ', ' : '', bdi(name)])) : null];
 }
 function between(first, second) {
   const base = new Map(), spans = [];

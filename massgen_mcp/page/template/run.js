@@ -49,7 +49,7 @@ function pageIn(into) {
     const holder = h('div', {class: 'line'}), legend = h('ul', {class: 'legend'}), doing = h('ul', {class: 'doing'}), opened = new Set();
     const nested = h('div'), summary = h('summary'), list = h('ol', {class: 'events'});
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
-    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Point in the run', oninput: () => { stop(); seek(Number(slide.value)); }});
+    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Position in the run', oninput: () => { stop(); seek(Number(slide.value)); }});
     let show = () => {}, moments = [], last = 0, now = 0, timer = null, wide = 0;
     const sentence = moment => [moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null, visible(moment.say),
       moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null];
@@ -97,7 +97,7 @@ function pageIn(into) {
       merge(legend, legendOf(run));
       merge(nested, openers());
       nested.className = nested.childNodes.length ? 'nested' : '';
-      merge(summary, [document.createTextNode(`All ${count(last, 'moment')} in words`)]);
+      merge(summary, [document.createTextNode(`All ${count(last, 'event')} as text`)]);
       merge(list, moments.map(moment => h('li', {}, h('span', {class: 'clock'}, at(moment.at)), ' ', sentence(moment))));
       if (wide) redraw();
     }
@@ -122,8 +122,8 @@ function pageIn(into) {
 
   const oneVote = vote => h('div', {class: 'vote', key: `${vote.agent} ${vote.at}`, style: {borderColor: colour(agents[vote.agent].place)}},
     h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null, vote.changed_from ? chip('changed its mind') : null,
-      vote.void_at === null ? null : chip(`void from ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
-    vote.changed_from ? h('div', {}, 'Before that for ', ofAnswer(vote.changed_from)) : null, h('div', {class: 'dim'}, plain(vote.reason)));
+      vote.void_at === null ? null : chip(`voided at ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
+    vote.changed_from ? h('div', {}, 'Previously for ', ofAnswer(vote.changed_from)) : null, h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
     if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.final && !run.cautions.length ? 'No vote was needed.' : run.ended ? 'Nobody voted.' : 'There are no votes yet.')) : null;
@@ -228,14 +228,14 @@ function pageIn(into) {
   }
   function besideBase(checked, check) {
     const base = checked.subject === 'base' ? null : onBase(check), passed = check.result === 'passed' && base && base.result === 'passed';
-    return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}, as the check printed${base && base.tests !== null ? `; ${base.tests} on the unchanged files` : ''}`),
+    return [check.tests === null ? null : h('span', {class: 'dim'}, ` · ${count(check.tests, 'test')}, according to the check${base && base.tests !== null ? `; ${base.tests} on the unchanged files` : ''}`),
       check.flaky ? chip('flaky: both passed and failed on the same files', 'busy') : null,
       check.warnings.map(warning => h('p', {class: 'note'}, 'Warning: ', bdi(warning))),
       check.cure ? h('p', {class: 'note'}, 'This check can\'t run in this environment. To fix that: ', bdi(check.cure)) : null,
       passed && base.lines && base.lines.text && check.lines && base.lines.text !== check.lines.text ? ['On the unchanged files: ', h('pre', {class: 'lines', tabindex: 0}, visible(base.lines.text))] : null];
   }
   function checkRows(checked) {
-    return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file changed, so there is nothing to check.') : null,
+    return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No files changed, so there is nothing to check.') : null,
       h('ul', {class: 'events'}, checked.checks.map(check => h('li', {}, resultOf(check.result), ' ', h('code', {}, bdi(check.command)),
         h('span', {class: 'dim'}, ` · ${check.how} · ${check.seconds.toFixed(1)} s`),
         check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'failed before' : 'also failed before') : null,
@@ -255,7 +255,7 @@ function pageIn(into) {
     const columns = run.answers.filter(one => run.tests.tests.some(test => test.passed.includes(one.key) || test.failed.includes(one.key)));
     const cell = (test, key) => h('td', {}, test.passed.includes(key) ? resultOf('passed') : test.failed.includes(key) ? resultOf('failed') : null);
     const code = (what, text) => [h('p', {class: 'dim'}, what), text.text ? h('pre', {class: 'lines', tabindex: 0}, visible(text.text)) : leftOut(text)];
-    return section('Tests by the team', run.tests.say.map(line => h('p', {}, visible(line))), h('div', {class: 'wide'}, h('table', {class: 'tests'},
+    return section('The team\'s tests', run.tests.say.map(line => h('p', {}, visible(line))), h('div', {class: 'wide'}, h('table', {class: 'tests'},
       h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, 'Test'), columns.map(one => h('th', {scope: 'col'}, who(one.agent), whichAnswer(one.key), one.won ? ' ★' : '')))),
       h('tbody', {}, run.tests.tests.map((test, k) => h('tr', {class: test.void ? 'dim' : ''}, h('th', {scope: 'row'},
         keyed(`test ${k}`, drawer([bdi(test.title || 'Test left out'), ' · by ', who(test.by)], code('The script', test.script), code('Expected output', test.expected))),

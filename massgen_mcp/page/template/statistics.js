@@ -31,16 +31,16 @@ function draw(all, into) {
 
   function header() {
     return h('header', {}, h('h1', {}, count(figures.runs, 'run')), h('div', {class: 'facts'}, all.filters.length ? all.filters.map(one => h('span', {}, bdi(one))) : h('span', {}, 'all finished runs')),
-      all.unread ? h('p', {class: 'note'}, `No readable record exists for ${count(all.unread, 'further run')}.`) : null);
+      all.unread ? h('p', {class: 'note'}, `No readable record exists for ${count(all.unread, 'other run')}.`) : null);
   }
   function overall() {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
-    return section('Together', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
-      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median duration of a run', clock(figures.median_seconds))),
-    figures.money.unknown ? h('p', {class: 'note'}, `A plus sign after a cost means that calls of unknown price aren't included (in ${count(figures.money.unknown, 'run')}).`) : null,
+    return section('Overall', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
+      one('tokens', figures.tokens.toLocaleString('en')), one('working time', clock(figures.seconds)), one('median run duration', clock(figures.median_seconds))),
+    figures.money.unknown ? h('p', {class: 'note'}, `A plus sign after a cost means that it excludes calls whose price is unknown (in ${count(figures.money.unknown, 'run')}).`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `The cost of ${count(figures.money.estimated, 'run')} is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
-    table('Votes', ['Votes', {wide: 'How often'}], [['Winner\'s first answer won', shareOf(figures.first_answer)], ['First vote decided', shareOf(figures.first_ballot)], ['Somebody dissented', shareOf(marked.dissent)]]));
+    table('Votes', ['Votes', {wide: 'How often'}], [['Winner\'s first answer won', shareOf(figures.first_answer)], ['First vote decided the outcome', shareOf(figures.first_ballot)], ['An agent dissented', shareOf(marked.dissent)]]));
   }
   function days() {
     // Every day from the first to the last, also those without runs; months where there are many.
@@ -53,7 +53,7 @@ function draw(all, into) {
     }
     const names = [...columns.keys()], most = Math.max(...[...columns.values()].map(totals)), whole = innerWidth < 620 ? 340 : 1000, wide = whole / names.length, tall = 120;
     const picture = s('svg', {class: 'days', viewBox: `0 0 ${whole} ${tall + 34}`, role: 'img', 'aria-label': `Runs by ${monthly ? 'month' : 'day'}; the table below has the figures.`},
-      s('line', {class: 'grid', x1: 0, x2: whole, y1: tall + 12, y2: tall + 12}), s('text', {class: 'd', x: 0, y: 10}, `at most ${most} a ${monthly ? 'month' : 'day'}`),
+      s('line', {class: 'grid', x1: 0, x2: whole, y1: tall + 12, y2: tall + 12}), s('text', {class: 'd', x: 0, y: 10}, `maximum: ${most} per ${monthly ? 'month' : 'day'}`),
       names.map((name, place) => {
         let y = tall + 12;
         return ended.filter(state => columns.get(name)[state]).map(state => {
@@ -76,7 +76,7 @@ function draw(all, into) {
     const names = [...new Set(all.agreement.flatMap(one => one.models))].sort(), pairs = new Map(all.agreement.map(one => [JSON.stringify(one.models), one.agreed]));
     if (!names.length) return null;
     const of = (a, b) => pairs.get(JSON.stringify([a, b])) || pairs.get(JSON.stringify([b, a]));
-    return section('Who votes alike', h('p', {class: 'dim'}, 'How often two agents with these models voted for the same answer, or for answers with the same content, in runs where both voted. Cells are shaded from five common votes on; darker means more agreement.'),
+    return section('Who votes alike', h('p', {class: 'dim'}, 'How often two agents with these models voted for the same answer, or for answers with the same content, in runs where both voted. Cells are shaded if they cover five or more shared votes; darker means more agreement.'),
       scrolled('Who votes alike', h('table', {class: 'stats matrix'}, h('thead', {}, h('tr', {}, h('td'), names.map(name => h('th', {scope: 'col'}, bdi(name))))),
         h('tbody', {}, names.map(a => h('tr', {}, h('th', {scope: 'row'}, bdi(a)), names.map(b => {
           const share = of(a, b);
@@ -84,10 +84,10 @@ function draw(all, into) {
         })))))));
   }
   function marks() {
-    const rows = [['Answers marked as right', shareOf(marked.answers)], ...Object.entries(marked.by_outcome).map(([name, share]) => [`after ${spoken(name)}`, shareOf(share)]),
-      ['Dissent that was right', shareOf(marked.dissent_right)], ...all.models.filter(one => one.dissent_right.of).map(one => [`dissent of ${one.model}`, shareOf(one.dissent_right)])];
+    const rows = [['Answers marked right', shareOf(marked.answers)], ...Object.entries(marked.by_outcome).map(([name, share]) => [`after ${spoken(name)}`, shareOf(share)]),
+      ['Dissent that was right', shareOf(marked.dissent_right)], ...all.models.filter(one => one.dissent_right.of).map(one => [`dissent by ${one.model}`, shareOf(one.dissent_right)])];
     return section('What proved right', marked.answers.of || marked.dissent_right.of ? table('What proved right', ['Share of marked runs', {wide: 'How often'}], rows)
-      : h('p', {class: 'dim'}, 'No run is marked yet. To mark one, run ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), '.'));
+      : h('p', {class: 'dim'}, 'No runs are marked yet. To mark one, run ', h('code', {}, 'massgen mark RUN right'), ' or ', h('code', {}, 'wrong'), '.'));
   }
   into.replaceChildren(...[header(), ...figures.runs ? [overall(), days(), teams(), models(), agreement(), marks()] : []].filter(Boolean));
 }

@@ -60,7 +60,7 @@ function timeline(run, width, opened, onAnswer) {
   const longest = Math.max(...line.idle.map(([from, to]) => to - from));
   for (const [from, to] of line.idle) {
     back.push(s('rect', {class: 'idle', x: X(from), y: top - 8, width: Math.max(1, X(to) - X(from)), height: bottom - top + 8},
-      title(`Nobody worked for ${clock(to - from)}; drawn shorter`)),
+      title(`No agent worked for ${clock(to - from)}; the gap is shortened`)),
     to - from === longest ? s('text', {class: 'd', x: (X(from) + X(to)) / 2, y: top - 11, 'text-anchor': 'middle'}, `⋯ ${clock(to - from)}`) : '');
   }
   for (const share of phone ? [0, .5, 1] : [0, .25, .5, .75, 1]) {
@@ -125,7 +125,7 @@ function timeline(run, width, opened, onAnswer) {
   }
   const now = s('line', {class: 'now', y1: top - 6, y2: bottom, visibility: 'hidden'});
   const picture = s('svg', {viewBox: `0 0 ${width} ${whole}`, role: 'img', 'aria-label':
-    'Timeline of the agents. A circle is an answer. A square is a vote, with an arrow to its answer; dashed votes became void. The list below describes all moments in words.'},
+    'Timeline of the agents. A circle is an answer. A square is a vote, with an arrow to its answer; dashed votes were voided. The list below describes every event.'},
   s('defs', {}, [...Array(10).keys()].map(k => s('marker', {id: `head${k}`, viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
     s('path', {d: 'M0,0L8,4L0,8z', style: {fill: `var(--c${k})`}})))), back, bars, arrows, names, front, now);
   const show = at => {
@@ -158,7 +158,7 @@ function signOf(item, y, paint, run, agent, onAnswer) {
   }
   if (item.vote) {
     const {vote} = item;
-    return s('g', {}, s('title', {}, flat(`${agent.id} votes for ${vote.answer}${vote.void_at === null ? '' : ', void later'}: ${vote.reason.text}`, 400)),
+    return s('g', {}, s('title', {}, flat(`${agent.id} votes for ${vote.answer}${vote.void_at === null ? '' : ', voided later'}: ${vote.reason.text}`, 400)),
       s('rect', {class: vote.void_at === null ? 'card' : 'card void', x: x - 8, y: y - 8, width: 16, height: 16, rx: 3, style: {stroke: paint, strokeWidth: 2}}),
       s('text', {x, y: y + 4, 'text-anchor': 'middle', 'font-size': 11}, '✓'));
   }
@@ -178,7 +178,7 @@ function legendOf(run) {
   const isVoid = run.votes.some(vote => vote.void_at !== null), failed = run.moments.some(moment => moment.kind === 'failure' && moment.agent !== null);
   return [
     run.calls.length && item('model call', bar('', 12, {fill: 'var(--dim)', opacity: .4})),
-    run.answers.length && item('answer, numbered by author: 2 in lane 1 means agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
+    run.answers.length && item('answer number, counted separately for each agent', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
     run.votes.length && item('vote, with an arrow to its answer', square('card'), tick()),
     isVoid && item('vote voided by a newer answer', square('card void'), tick()),
     failed && item('refusal or failure', s('circle', {class: 'card', r: 7, style: {stroke: 'var(--busy)'}}), letter('b', '!')),

@@ -26,7 +26,7 @@ function list() {
   const input = (name, attributes) => h('input', {name, value: query.get(name), ...attributes, oninput: later});
   const state = h('select', {name: 'state', onchange: later}, h('option', {value: ''}, 'any state'),
     Object.keys(known.states).map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
-  const kinds = {'': 'single runs', batch: 'of batches', eval: 'of evaluations', all: 'all'};
+  const kinds = {'': 'single runs', batch: 'batch runs', eval: 'evaluation runs', all: 'all runs'};
   const kind = h('select', {name: 'kind', onchange: later},
     Object.entries(kinds).map(([value, text]) => h('option', {value, selected: (query.get('kind') || '') === value}, text)));
   const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
@@ -93,7 +93,7 @@ function list() {
     h('div', {class: 'what'}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
       h('div', {class: 'facts'}, h('span', {}, bdi(run.source)), run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null,
         run.applied ? h('span', {class: 'good'}, `applied ${day(run.applied)}`) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
-        run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id))),
+        run.expired ? h('span', {}, 'deleted because of its age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id))),
     h('span', {class: 'out'}, toned(run)), figure('Against', 'n no', run.dissent ? `${run.dissent} of ${run.voted}` : null),
     figure('Cost', 'n', run.cost), figure('Time', 'n', run.seconds === undefined ? null : lasted(run.seconds)), figure('Started', 'at', day(run.started)));
   // Two runs are chosen; a third one takes the place of the first.
@@ -144,7 +144,7 @@ async function against(ids) {
         line('In figures', run => listed(run.facts.map(visible))), line('Team', run => listed(run.agents.map(agent => [bdi(agent.id), ' ', h('span', {class: 'dim'}, bdi(agent.model))]))),
         line('Votes', run => listed(run.votes.filter(vote => vote.stands).map(vote => [who(run, vote.agent), ' → ', who(run, (run.answers.find(one => one.key === vote.answer) || {}).agent), vote.run_off ? ' in the run-off' : '', vote.dissent ? ' (dissent)' : '']))),
         line('Changes', run => run.changes ? run.changes.say : h('span', {class: 'dim'}, 'none'))))),
-    h('section', {}, h('h2', {}, 'From the first answer to the second'), text(a) && text(b) ? difference(text(a), text(b)) : h('p', {class: 'dim'}, 'Both runs need an answer to compare.'),
+    h('section', {}, h('h2', {}, 'Changes from the first answer to the second'), text(a) && text(b) ? difference(text(a), text(b)) : h('p', {class: 'dim'}, 'Answers can be compared only if both runs have one.'),
       runs.some(run => run.answer && run.answer.left_out) ? h('p', {class: 'note'}, 'Only the parts shown here were compared.') : null),
     files(a) || files(b) ? h('section', {}, h('h2', {}, 'In files'), filesCompared(files(a), files(b))) : '');
   } catch (error) { failed(note, error); }
@@ -173,9 +173,9 @@ function start() {
   const teams = h('select', {name: 'team'}, h('option', {value: ''}, 'The default team, or your config')), sums = h('p', {class: 'told', role: 'status'}), about = told(), clis = h('p', {class: 'dim whole'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
   const decides = h('select', {name: 'decide'}, [['', 'as in the team\'s config'], ['vote', 'votes'], ['checks', 'tests that agents write'], ['synthesise', 'merging all answers']].map(([value, words]) => h('option', {value}, words)));
-  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the unapplied changes of the earlier run');
-  const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, since the team sees nothing else', 6, true), goOn,
-    field('Team', teams, 'broad'), one('config', 'Or your own team: path of a YAML file', {}, 'broad'),
+  const goOn = h('label', {class: 'box', hidden: true}, h('input', {type: 'checkbox', name: 'goOn'}), 'Start from the earlier run\'s unapplied changes');
+  const form = h('form', {}, many('question', follows ? 'The next question' : 'Question: describe the whole task, because the team sees nothing else', 6, true), goOn,
+    field('Team', teams, 'broad'), one('config', 'Or your own team: path to a YAML file', {}, 'broad'),
     many('models', 'Or models, one per line, as backend/model', 2), one('num_agents', 'Number of agents, if you want more agents than models', {type: 'number', min: 1, max: known.agents}), field('Decided by', decides, 'broad'),
     clis, many('context_paths', 'Files and directories that the team may read: one absolute path per line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'The team may change copies of them; you can apply the changes later'),
@@ -373,11 +373,11 @@ function follow(path, hear, tell) {
       for await (const [kind, data] of events(path, {signal: stop.signal})) {
         if (kind !== 'fault') wait = 0;
         if (kind === 'end') over = true;
-        try { hear(kind, JSON.parse(data)); } catch (error) { tell(`Cannot draw this: ${error.message}`, true); }
+        try { hear(kind, JSON.parse(data)); } catch (error) { tell(`Cannot display this: ${error.message}`, true); }
       }
     } catch (error) {
       if (error instanceof Refused) { over = !error.passing; tell(error.message, true); }
-      else if (error.name !== 'AbortError') tell('The server cannot be reached; trying again.', true);
+      else if (error.name !== 'AbortError') tell('Cannot reach the server; trying again.', true);
     }
     stop = null;
     if (!over && !document.hidden) setTimeout(read, wait = Math.min(10000, wait + 1000));
@@ -418,7 +418,7 @@ async function changes(run, into, note, wish, whose) {
     wish.value += `${wish.value && !wish.value.endsWith('\n') ? '\n' : ''}${now(file)}:${line}: `;
     wish.focus();
   };
-  const go = h('button', {type: 'button', class: 'main'}, 'Apply to your files'), ask_for = h('button', {type: 'button'}, 'Have it changed');
+  const go = h('button', {type: 'button', class: 'main'}, 'Apply to your files'), ask_for = h('button', {type: 'button'}, 'Request changes');
   ask_for.addEventListener('click', doing(ask_for, note, async () => {
     if (!wish.value.trim()) return wish.focus();
     const {unapplied, ...again} = await (await ask(`${pathOf(id)}/request`)).json();
@@ -437,15 +437,15 @@ async function changes(run, into, note, wish, whose) {
     if (done.status === 'applied') into.replaceChildren();
   }));
   const choice = h('select', {onchange: () => changes(run, into, note, wish, choice.value).then(() => into.querySelector('select').focus(), error => failed(note, error))},
-    result ? h('option', {value: '', selected: !whose}, 'the result of the run') : null, changed.map(one => h('option', {value: one.id, selected: one.id === whose}, `${flat(one.id, 40)}${one.dropped ? ', dropped' : ''}: ${one.changed}`)));
+    result ? h('option', {value: '', selected: !whose}, 'the run\'s result') : null, changed.map(one => h('option', {value: one.id, selected: one.id === whose}, `${flat(one.id, 40)}${one.dropped ? ', dropped' : ''}: ${one.changed}`)));
   const beside = {line: comment, hunk: (file, k, name) => [h('label', {class: 'box'}, (hunks.get(now(file)) || [])[k], name), file.to === null ? null
     : h('button', {type: 'button', 'aria-label': `Comment on ${now(file)} ${name}`, onclick: () => comment(file, file.hunks[k].now)}, 'Comment')]};
-  into.replaceChildren(...[h('h2', {}, 'Changes in files'), choice.length > 1 ? field('Whose', choice) : null, h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
+  into.replaceChildren(...[h('h2', {}, 'Changes in files'), choice.length > 1 ? field('Changes from', choice) : null, h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
     h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
-    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can apply only together with all the others`) : null,
+    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which you can apply only together with all others`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     h('div', {class: 'files'}, (plan.left_out || []).map((one, k) => h('label', {class: 'box'}, others[k], 'left out: ', bdi(`${one.path}: ${one.reason}`)))),
-    files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('Describe what should change. Comment on a line as FILE:LINE: comment. Click a line to start a comment.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));
+    files.some(free) || others.length ? go : null, text ? patch(text, beside) : null, field('Describe what should change. To comment on a line, click it or write FILE:LINE: comment.', wish, 'whole'), ask_for].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 

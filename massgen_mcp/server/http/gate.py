@@ -163,7 +163,7 @@ class Gate:
         try:
             await guarded(scope, receive, seen)
         except TokensUnknowable:
-            refusal = PlainTextResponse("The authorization server doesn't respond", 503, {"Retry-After": "5"})
+            refusal = PlainTextResponse("The authorization server isn't responding", 503, {"Retry-After": "5"})
             await refusal(scope, receive, send)
 
     def _misdirected(self, header: Callable[[str], list[str]]) -> Response | None:

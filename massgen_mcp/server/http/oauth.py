@@ -76,7 +76,7 @@ class OAuthSettings:
             ("--oauth-introspection-url", self.introspection),
         ):
             if url is not None and not is_safe_url(url):
-                raise MassgenError("invalid_arguments", f"{option}: expected an https:// URL, without a query")
+                raise MassgenError("invalid_arguments", f"{option}: expected an https:// URL without a query")
         if self.people and self.subjects:
             raise MassgenError("invalid_arguments", "--people lists the allowed users, so leave out --oauth-subject")
         if not self.subjects and not self.people:
@@ -189,7 +189,7 @@ class _Signed:
         try:
             self._keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(document)}
         except jwt.PyJWTError as error:
-            raise TokensUnknowable(f"{url} holds no keys") from error
+            raise TokensUnknowable(f"{url} contains no keys") from error
         self._fetched = time.monotonic()
 
 
@@ -260,7 +260,7 @@ class SignIn:
         """
         right, state = _derived(secret, "state").encode(), query.get("state", "").encode()
         if not (secret and hmac.compare_digest(right, state)) or query.get("iss", self.issuer) != self.issuer:
-            raise SignInRefused("This sign-in has expired, or you started it in another browser. Sign in again.")
+            raise SignInRefused("This sign-in has expired or was started in another browser. Sign in again.")
         if (error := query.get("error")) is not None:
             denied = "refused to sign you in, or you cancelled" if error == "access_denied" else f"failed: {error[:80]}"
             raise SignInRefused(f"{self.host} {denied}.")
@@ -280,18 +280,18 @@ class SignIn:
                 f"{self.host} didn't confirm this sign-in. Each sign-in works only once: sign in again."
             )
         if lacking := set(self.scopes) - set(str(reply.get("scope", " ".join(self.scopes))).split()):
-            raise SignInRefused(f"You may not use this server: {self.host} doesn't grant you {min(lacking)}.")
+            raise SignInRefused(f"You don't have access to this server: {self.host} doesn't grant you {min(lacking)}.")
         if len(session := f"{secret}.{token}") > MAX_SESSION:
             raise SignInRefused(
                 f"Your profile from {self.host} is too long for a cookie; "
-                f"ask the operator of {self.host} to include fewer groups."
+                f"ask the operator of {self.host} to include fewer groups in it."
             )
         claims = await self._claims(session)
         if claims is None or int(claims["exp"]) + LEEWAY_SECONDS < time.time():
             raise SignInRefused(f"The reply from {self.host} belongs to another sign-in. Sign in again.")
         if await known.verify_token(session) is None:
             raise SignInRefused(
-                f"{self.host} signed you in as “{claims['sub']}”, but that user may not use this server. "
+                f"{self.host} signed you in as “{claims['sub']}”, but that user doesn't have access to this server. "
                 "Ask the server's operator."
             )
         return session
@@ -352,12 +352,12 @@ async def _document(
                     http.post(url, data=form, auth=client or httpx2.USE_CLIENT_DEFAULT) if form else http.get(url)
                 )
         if reply.status_code not in fine or len(reply.content) > MAX_DOCUMENT:
-            raise TokensUnknowable(f"{url} answered {reply.status_code}")
+            raise TokensUnknowable(f"{url} returned {reply.status_code}")
         document = json.loads(reply.content)
     except BadVariable as error:
-        raise TokensUnknowable(f"{url} cannot be asked: {error}") from error
+        raise TokensUnknowable(f"cannot query {url}: {error}") from error
     except (httpx2.HTTPError, TimeoutError, ValueError) as error:
-        raise TokensUnknowable(f"{url} cannot be asked: {type(error).__name__}") from error
+        raise TokensUnknowable(f"cannot query {url}: {type(error).__name__}") from error
     if not isinstance(document, dict):
-        raise TokensUnknowable(f"{url} answered no object")
+        raise TokensUnknowable(f"{url} didn't return a JSON object")
     return cast("dict[str, Any]", document)

@@ -45,7 +45,7 @@ class Operating:
                 most[labels] += whole
             waiting = [one.oldest for one in figures if one.state == "queued"]
             lines = [
-                "# HELP massgen_runs Runs by state, without nested runs.",
+                "# HELP massgen_runs Runs by state, excluding nested runs.",
                 "# TYPE massgen_runs gauge",
                 *(f'massgen_runs{{state="{one.state}"}} {one.runs}' for one in figures),
                 "# HELP massgen_queue_age_seconds Waiting time of the oldest queued run.",
@@ -54,13 +54,13 @@ class Operating:
                 "# HELP massgen_usd Cost of runs by state; for active runs, the maximum cost.",
                 "# TYPE massgen_usd gauge",
                 *(f'massgen_usd{{state="{one.state}"}} {one.usd:.6f}' for one in figures),
-                "# HELP massgen_limit_held How much of a provider limit that workers share is in use.",
+                "# HELP massgen_limit_held Current use of a provider limit shared by workers.",
                 "# TYPE massgen_limit_held gauge",
                 *(f"massgen_limit_held{of} {count}" for of, count in held.items()),
-                "# HELP massgen_limit_most Size of a provider limit that workers share.",
+                "# HELP massgen_limit_most Size of a provider limit shared by workers.",
                 "# TYPE massgen_limit_most gauge",
                 *(f"massgen_limit_most{of} {count}" for of, count in most.items()),
-                "# HELP massgen_http_replies_total Replies of this process by status code.",
+                "# HELP massgen_http_replies_total Replies from this process by status code.",
                 "# TYPE massgen_http_replies_total counter",
                 *(f'massgen_http_replies_total{{status="{code}"}} {n}' for code, n in sorted(self.replies.items())),
             ]

@@ -180,7 +180,7 @@ class _Full:
             loop.default_exception_handler(context)
         elif time.monotonic() >= self._logged_at + FULL_SECONDS:
             self._logged_at = time.monotonic()
-            logger.warning("connections must wait: too many open files (%s)", error.strerror)
+            logger.warning("new connections are waiting: too many open files (%s)", error.strerror)
 
 
 def _address(host: str) -> str:
@@ -239,6 +239,6 @@ def bound(address: str, port: int) -> socket.socket:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) else "the highest port is 65535"
         raise MassgenError(
-            "invalid_arguments", f"cannot listen on {address}:{port}: {reason}; leave --port out to use a free port"
+            "invalid_arguments", f"cannot listen on {address}:{port}: {reason}; omit --port to use a free port"
         ) from error
     return listener

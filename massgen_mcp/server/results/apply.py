@@ -49,7 +49,7 @@ class FileLine(ResultPart):
     def text(self) -> str:
         was = f" (was {self.was})" if self.was is not None else ""
         lines = "binary" if self.added is None else f"+{self.added} -{self.removed}"
-        runs = f" (runs by itself: {self.runs_in})" if self.runs_in is not None else ""
+        runs = f" (runs automatically: {self.runs_in})" if self.runs_in is not None else ""
         return f"{self.change} {self.path}{was} {lines}{runs}"
 
 
@@ -87,7 +87,7 @@ def files_of(changes: Changes | None, most: int | None) -> Files | None:
 def patch_text(view: RunView, changes: Changes | None) -> str:
     """The difference, as text. Raises `MassgenError` invalid_arguments where the run has no base, expired."""
     if changes is None:
-        message = "has no patch, because context_paths named no directory that massgen could copy for agents"
+        message = "has no patch, because context_paths didn't name a directory that massgen could copy for agents"
         raise MassgenError("invalid_arguments", f"run {view.row.run_id} {message}")
     if changes.patch is None:
         return "\n".join([NO_CHANGES, *changes.notes])
@@ -95,7 +95,7 @@ def patch_text(view: RunView, changes: Changes | None) -> str:
         with (view.directory.path / changes.patch).open("rb") as file:
             data = file.read(MAX_PATCH_BYTES)
     except OSError as error:
-        raise MassgenError("expired", f"the patch of run {view.row.run_id} no longer exists") from error
+        raise MassgenError("expired", f"run {view.row.run_id}'s patch no longer exists") from error
     text = marked(data).decode(errors="replace")
     if changes.patch_bytes > len(data):
         text += f"\n[cut here; all {changes.patch_bytes:,} bytes are in {changes.patch} in the run's directory]\n"
@@ -226,11 +226,11 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "conflicts":
             return f"Nothing was changed. {ways.out}"
         case "applied" if application.branch is not None:
-            return "massgen added only this branch to the repository. Look at the commit and test it, then merge it."
+            return "massgen added only this branch to the repository. Review and test the commit, then merge it."
         case "applied":
-            return f"Look at the files and test them. {ways.undo.format(run_id=run_id)}"
+            return f"Review and test the files. {ways.undo.format(run_id=run_id)}"
         case "undone":
-            return "The changes were reverted; later edits to the files are kept."
+            return "The changes were reverted; later edits to the files were kept."
         case "unchanged" if application.left_out:
             return "Nothing was changed; check the list of files left out."
         case "unchanged":

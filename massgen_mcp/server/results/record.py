@@ -199,7 +199,7 @@ class ResultUsage(ResultPart):
             _count(self.cached_input_tokens, "of them cached"),
             f"{self.output_tokens} output tokens",
             _count(self.calls_without_usage, "calls without usage"),
-            _count(self.partly_counted_calls, "calls counted partly"),
+            _count(self.partly_counted_calls, "partly counted calls"),
             self._saved_text,
             _count(self.unpriced_calls, "unpriced"),
             f"including nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,

@@ -446,7 +446,7 @@ class _Pages:
         named = "" if self.what == "summary" else f" view={self.what}"
         named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
         rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
-        longer = f"view={self._longer()} has the full text." if shortened else ""
+        longer = f"view={self._longer()} gives the full text." if shortened else ""
         changes = self._changes() if self.what != "diff" else None
         patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
         asked = id_of(view.snapshot, self.agent) if self.agent is not None else None

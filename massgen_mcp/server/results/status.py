@@ -90,7 +90,7 @@ def status(view: RunView, going_on: str = NOT_WOKEN) -> Status:
     run = view.snapshot
     reason = reason_of(view, REASON_CHARACTERS)
     cut = view.damage is None and reason != reason_of(view, None)
-    longer = " get_result with view=votes has the full reason." if cut else ""
+    longer = " get_result with view=votes gives the full reason." if cut else ""
     return Status(
         run_id=view.row.run_id,
         status=view.state,
@@ -125,7 +125,7 @@ def _agent_line(run: RunState, agent: AgentState, vote: Vote | None, *, queued: 
     """One agent in one short line: what it does or did last, and its answers as long as it has not voted."""
     if vote is not None and agent.dropped is None:
         return f"{with_model(agent.info)}: voted for {name_answer(run, vote.label)}"
-    doing, why = "waits in massgen's queue" if queued else agent.status, ""
+    doing, why = "waiting in massgen's queue" if queued else agent.status, ""
     if agent.dropped is not None:
         why = f" ({agent.dropped.reason})"
     elif agent.status in ("error", "timeout"):

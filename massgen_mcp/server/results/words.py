@@ -24,7 +24,7 @@ from massgen_mcp.views.votes_text import list_decisions, nobody_voted
 AFTER_RESTART = "Set the keys and restart the server, then call control_run with action=resume."
 AFTER_UPGRADE = "Upgrade massgen-mcp, then call control_run with action=resume."
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
-NOT_WOKEN = "Nothing wakes you here: before your turn ends, call wait_run until the run ends."
+NOT_WOKEN = "You won't be woken here: before your turn ends, call wait_run until the run ends."
 WOKEN = "Do other work or end your turn; you will be woken with the result."
 STILL_RUNNING = "Still running. Call wait_run again, or do other work first."
 STILL_RUNNING_WOKEN = "Still running. Do other work or end your turn; you will be woken with the result."
@@ -52,7 +52,7 @@ def next_step(view: RunView, going_on: str = NOT_WOKEN) -> str:
                 return "The decision is weak: get_result gives the reasons."
             return "Call get_result for the answer."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            best = "an answer that got no vote" if view.snapshot.work_done.unreviewed else "the best answer so far"
+            best = "an answer that got no votes" if view.snapshot.work_done.unreviewed else "the best answer so far"
             best = "the unfinished work" if view.snapshot.outcome == "unfinished" else best
             return f"get_result returns {best}. {after_the_end(view)}".rstrip()
         case _:
@@ -78,7 +78,7 @@ def meanwhile(view: RunView, going_on: str = NOT_WOKEN) -> str:
     """What to do while the run has not ended; `going_on`: while it works."""
     match view.state:
         case "queued" | "interrupted" if _waits_for_worker(view):
-            return "The run continues when the operator starts a worker; tell the user, and call wait_run later."
+            return "The run will continue when the operator starts a worker; tell the user, and call wait_run later."
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs are" if view.ahead > 1 else "One run is"
             return f"{runs} ahead of this one in the queue. {going_on}"
@@ -143,7 +143,7 @@ def note_on(view: RunView) -> str | None:
     notes += list_replacement_notes(run)
     notes += list_limits(work)
     notes += [f"{hindered(one)}." for one in work.void] if not view.ended else []
-    newer = ["A newer massgen-mcp wrote parts of this run, which this version can't show."] if view.newer else []
+    newer = ["A newer massgen-mcp wrote parts of this run that this version can't show."] if view.newer else []
     return " ".join([*notes, *newer]) or None
 
 
