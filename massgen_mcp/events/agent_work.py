@@ -175,7 +175,7 @@ class ModelReplied(Event):
     by_fallback: bool = False
     """The agent's fallback replied, and not its own model."""
     tools_as_text: bool = False
-    """The server refuses tools, so they were described in the text of the request."""
+    """The server doesn't accept tools, so they were described in the text of the request."""
     citations: tuple[CitationRecord, ...] = ()
     """What the provider's own search found, as the provider tells it. They stand below the answer in this reply."""
     stop: Literal["end", "tool_calls", "length", "refusal"]

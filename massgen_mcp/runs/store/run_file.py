@@ -196,7 +196,7 @@ def _sums(into: Path) -> Iterator[bytes]:
 def _manifest(text: bytes) -> Manifest:
     try:
         if json.loads(text)["v"] != VERSION:
-            message = "a newer massgen-mcp wrote this file; upgrade massgen-mcp"
+            message = "a newer massgen-mcp version wrote this file; upgrade massgen-mcp"
             raise MassgenError("journal_newer", message)
         return Manifest.model_validate_json(text)
     except (ValidationError, KeyError, TypeError) as error:

@@ -143,7 +143,7 @@ def note_on(view: RunView) -> str | None:
     notes += list_replacement_notes(run)
     notes += list_limits(work)
     notes += [f"{hindered(one)}." for one in work.void] if not view.ended else []
-    newer = ["A newer massgen-mcp wrote parts of this run that this version can't show."] if view.newer else []
+    newer = ["A newer massgen-mcp version wrote parts of this run that this version can't show."] if view.newer else []
     return " ".join([*notes, *newer]) or None
 
 

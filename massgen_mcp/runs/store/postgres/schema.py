@@ -29,7 +29,7 @@ def check_schema(connection: psycopg.Connection[Any]) -> None:
     if version > SCHEMA_VERSION + 1:
         raise MassgenError(
             "store_unavailable",
-            f"a newer massgen-mcp upgraded the run store (schema {version}, this version supports "
+            f"a newer massgen-mcp version upgraded the run store (schema {version}, this version supports "
             f"{SCHEMA_VERSION}); upgrade massgen-mcp",
         )
     if version < SCHEMA_VERSION:

@@ -340,7 +340,7 @@ def _missing_tables(db: sqlite3.Connection) -> list[str]:
 
 def newer_schema(version: int) -> str:
     return (
-        f"a newer massgen-mcp wrote the run store (schema {version}, this version supports {SCHEMA_VERSION}); "
+        f"a newer massgen-mcp version wrote the run store (schema {version}, this version supports {SCHEMA_VERSION}); "
         "upgrade massgen-mcp, or set MASSGEN_MCP_HOME to another directory"
     )
 
