@@ -135,7 +135,7 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 LEFT_OVER = {
-    "verb in quotation marks": ("'watch run-7f3a'", "is a verb; leave the quotation marks out: massgen watch run-7f3a"),
+    "verb in quotation marks": ("'watch run-7f3a'", "is a verb; leave out the quotation marks: massgen watch run-7f3a"),
     "run": ("run", 'run isn\'t a verb; to start a run: massgen "your question"'),
     "several words": ("what is x", "put the question in quotation marks: massgen 'what is x'"),
     "batch without a file": ("batch", "batch needs a file of questions"),
@@ -149,7 +149,7 @@ LEFT_OVER = {
     "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        "unexpected arguments: all; `massgen help runs` shows the right ones\nto ask this as a question: massgen -- ",
+        "unexpected arguments: all; `massgen help runs` shows the valid ones\nto ask this as a question: massgen -- ",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",

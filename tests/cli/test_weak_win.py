@@ -44,7 +44,7 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             ["votes"],
             ["no_majority"],
             f"3 of 10 agree; no majority; dan, eve and 5 more disagree: {REASON}",
-            "Only 3 of 10 votes are for this answer: no majority.",
+            "Only 3 of 10 votes are for this answer, which isn't a majority.",
         ),
         (
             LEFT_ALONE,

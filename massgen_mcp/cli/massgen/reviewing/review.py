@@ -238,7 +238,7 @@ async def _show_plan(given: CallerRequest) -> int:
             raise
         print_text(f"No agent can review the change: {error}")
         return EXIT_OK
-    print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it. No model was asked.")
+    print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it. No model was called.")
     return EXIT_OK
 
 
@@ -309,7 +309,7 @@ async def _review_change(asked: _Asked, change: ReviewedChange) -> Review:
     findings = await refuting.judge_refutations(await refuting.tried(findings))
     undecided = sum(one.undecided for one in findings)
     notes += refuting.notes
-    notes += [f"nobody decided on {counted(undecided, 'finding')}"] if undecided else []
+    notes += [f"{counted(undecided, 'finding')} left undecided"] if undecided else []
     return Review(
         change,
         findings,
@@ -461,7 +461,7 @@ class _Refuting:
         partly_read = ended.work_done.partly_read
         if partly_read:
             text = describe_partly_read(ended, partly_read).rstrip(".")
-            self.notes.append(f"the verdicts of {agent} don't count: {text}")
+            self.notes.append(f"{agent}'s verdicts don't count: {text}")
         else:
             verdicts[agent].update(_read_verdicts(ended.best_answer or ""))
 
