@@ -67,7 +67,7 @@ KIND = argument(
     "--kind",
     choices=(*get_args(RunKind), "all"),
     default="single",
-    help="only runs of this kind, or all; default: runs that you started individually",
+    help="only runs of this kind (`all` for every kind); default: runs that you started individually",
 )
 SINCE = argument(
     "--since",
@@ -80,7 +80,7 @@ STORE = argument(
     "--store",
     metavar="URL",
     default=argparse.SUPPRESS,
-    help="database for runs: postgresql://..., without a password (others can see the command line); default: none",
+    help="database for runs: postgresql://..., without a password (other users can see command lines); default: none",
 )
 LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="log format (text)")
 RUN = argument(

@@ -17,9 +17,9 @@ from massgen_mcp.nearest import did_you_mean, nearest
 _PLAINER = (
     (r"(--[\w-]+)/-\w\b", r"\1"),
     (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
-    (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
-    (r"argument (\S+): not allowed with argument (\S+)", r"leave out \1 or \2; they don't work together"),
-    (r"the following arguments are required: (ID.*)", r"needs \1; `massgen runs` lists run IDs"),
+    (r"argument (\S+): ignored explicit argument .*", r"\1 doesn't take a value"),
+    (r"argument (\S+): not allowed with argument (\S+)", r"\1 and \2 can't be used together; leave one out"),
+    (r"the following arguments are required: (ID.*)", r"\1 is missing; `massgen runs` lists run IDs"),
     (r"the following arguments are required: (.*)", r"\1 is missing"),
     (r"argument (\S+: .*)", r"\1"),
 )
@@ -147,7 +147,7 @@ class Parser(argparse.ArgumentParser):
             message = re.sub(theirs, ours, message, count=1, flags=re.DOTALL)
         for action in self._actions:
             if message == f"{action.metavar} is missing" and action.choices:
-                message += f"; there are: {', '.join(map(str, action.choices))}"
+                message += f"; valid values: {', '.join(map(str, action.choices))}"
             elif message.partition(" ")[0] in action.option_strings and message.endswith(" needs a value"):
                 message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}"
         if message.endswith(" is missing"):
@@ -160,7 +160,7 @@ class Parser(argparse.ArgumentParser):
         end = arguments.index("--") if "--" in arguments else len(arguments)
         for word in arguments[:end]:
             if re.match("-[^-].", word) and (long := f"-{word.partition('=')[0]}") in known:
-                self.error(f"there is no option {long[1:]}; did you mean {long!r}?")
+                self.error(f"unknown option {long[1:]}; did you mean {long!r}?")
         given, rest = self.parse_known_args(arguments)
         if fault := self.fault(given, rest):
             self.error(fault)
@@ -170,7 +170,7 @@ class Parser(argparse.ArgumentParser):
         """What is wrong with the words that are left over; None: nothing."""
         unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
         if unknown:
-            return f"there is no option {unknown[0]}{self._instead(unknown[0], list(_options(self)))}"
+            return f"unknown option {unknown[0]}{self._instead(unknown[0], list(_options(self)))}"
         if rest and self.quoted is not None:
             import shlex  # a right command line needs none of it
 
@@ -218,8 +218,8 @@ class Parser(argparse.ArgumentParser):
         choices = [str(choice) for choice in action.choices or ()]
         if action.choices is not None and value not in action.choices:
             near = did_you_mean(str(value), choices)
-            hint = near or f"; there are: {', '.join(choices)}"
-            error = argparse.ArgumentError(action, f"there is no {str(value)[:80]!r}{hint}")
+            hint = near or f"; valid values: {', '.join(choices)}"
+            error = argparse.ArgumentError(action, f"unknown value {str(value)[:80]!r}{hint}")
             if near:
                 self.error(str(error), means_verb=True)
             raise error
@@ -302,6 +302,6 @@ OF_EVERY_PROGRAM = (
         "--completion",
         action=PrintCompletion,
         choices=("bash", "zsh", "fish"),
-        help="print completion code for your shell to evaluate",
+        help="print the completion script for your shell",
     ),
 )

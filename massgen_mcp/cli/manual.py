@@ -40,7 +40,7 @@ Without --config or --model, massgen uses the first of these teams that it finds
 it finds none, it asks you a few questions in a terminal to set one up. If standard output isn't a terminal, massgen \
 writes only the answer to it. If a config in the directory asks for risky permissions, massgen waits for your consent \
 (see --trust). Without a QUESTION, massgen starts a conversation and saves it as a session. Put -- before a QUESTION \
-that looks like a verb or a file.
+that looks like a verb or a file name.
 
 examples:
   massgen "Is our retry policy sound?"
@@ -95,16 +95,16 @@ environment:
   *_API_KEY         provider keys; `massgen configs` shows which ones each team needs
   MASSGEN_CONFIG_HOME  directory for your own config.yaml and keys.yaml
   MASSGEN_ALLOWED_KEYS  KEY@HOST ...: allow sending a key to a host other than its provider's
-  MASSGEN_MCP_HOME  state directory; an absolute path
+  MASSGEN_MCP_HOME  state directory (absolute path)
   MASSGEN_MCP_RUNNER_IDLE_SECONDS  seconds until an idle background process exits (60)
   MASSGEN_MCP_MAX_RUNNING  maximum number of parallel runs across all processes (50)
   MASSGEN_MCP_MAX_QUEUED  maximum number of queued runs (1000)
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days to keep a finished run (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours to keep a finished run's workspaces (24)
-  MASSGEN_MCP_STORE  like --store: keep runs in PostgreSQL; `massgen worker` executes them
+  MASSGEN_MCP_STORE  like --store: store runs in PostgreSQL; `massgen worker` executes them
   MASSGEN_MCP_FILES  file storage for these runs: s3://..., gs://..., az://..., or a directory that all machines mount
   MASSGEN_MCP_GIT_HOSTS  git hosts that workers may clone from: HOST or HOST=TOKEN, separated by spaces
-  MASSGEN_MCP_POOL  pool of workers for runs that you start here (default)
+  MASSGEN_MCP_POOL  worker pool for runs that you start here (default)
   MASSGEN_MCP_HTTP_TOKEN  bearer token for --transport http
   MASSGEN_MCP_PEOPLE  the --people file, or its contents
   MASSGEN_MCP_WEBHOOKS, MASSGEN_MCP_WEBHOOK_SECRET  URLs to notify when a run ends, and the secret for signing
@@ -115,10 +115,10 @@ environment:
 
 files:
   .massgen/config.yaml    this directory's team
-  ~/.config/massgen/config.yaml  your own team (Linux; other systems have their own config directory)
+  ~/.config/massgen/config.yaml  your own team (on Linux; other systems use their own config directory)
   .massgen/massgen_logs/  one directory per run: events, status, log, every answer, final/<agent>/answer.txt
   .massgen/sessions/      conversations
-  ~/.local/state/massgen-mcp/  state directory (Linux), private to you; runs.sqlite3 lists the runs
+  ~/.local/state/massgen-mcp/  state directory (on Linux), private to you; runs.sqlite3 lists the runs
 """
 
 

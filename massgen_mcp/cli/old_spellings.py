@@ -43,7 +43,7 @@ WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "benchmark": "`massgen eval` measures teams against a single model",
         "bye": "there is no conversation to leave",
         "compare": "`massgen eval` measures teams against a single model",
-        "completion": "`massgen --completion bash` prints completion code",
+        "completion": "`massgen --completion bash` prints the completion script",
         "config": "`massgen configs` lists ready-made teams, `massgen init` creates a config, `massgen validate` "
         "checks one",
         "continue": "`massgen resume` continues an interrupted run, `massgen --session ID` a conversation",
@@ -58,7 +58,7 @@ WORDS_FROM_ELSEWHERE: Mapping[str, str] = MappingProxyType(
         "kill": "`massgen cancel ID` stops a run and keeps its best answer",
         "list": "`massgen runs` lists runs",
         "login": "there is nothing to log in to; `massgen doctor` shows which keys are set",
-        "logs": "`massgen watch ID` follows a run, `massgen result ID --view full` shows it in full",
+        "logs": "`massgen watch ID` follows a run, `massgen result ID --view full` shows all its answers",
         "ls": "`massgen runs` lists runs",
         "mcp": "`massgen serve` runs the MCP server; `massgen install CLIENT` adds it to a client",
         "models": "`massgen doctor` shows which models are available",

@@ -77,7 +77,9 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
             return _describe_missing(run, work, weakness)
         case "no_majority" | "tests_disagree":
             few = f"Only {work.agree} of {work.voted} votes are for this answer, which isn't a majority."
-            disputed = "The votes chose this answer, but another answer passes more of the tests that the agents wrote."
+            disputed = (
+                "The team voted for this answer, but another answer passes more of the tests that the agents wrote."
+            )
             return {"no_majority": few, "tests_disagree": disputed}[weakness]
         case "tied":
             return _describe_tie(run, work)
@@ -129,7 +131,7 @@ def _list_shares(reader: PartlyRead) -> str:
 
 def _share_text(shown: int, of: int) -> str:
     percent = 100 * shown // of
-    return f"{percent} %".replace("0 %", "less than 1 %", percent == 0)
+    return f"{percent}%".replace("0%", "less than 1%", percent == 0)
 
 
 def list_objections(run: RunState) -> list[str]:

@@ -83,7 +83,7 @@ def _describe_lone_answer(run: RunState, outcome: Literal["single", "single_surv
         case "single":
             return ""
         case "single_survivor":
-            return f"only {run.author} remained of {counted(len(run.agents), 'agent')}"
+            return f"of {counted(len(run.agents), 'agent')}, only {run.author} remained"
         case "unfinished":
             return f"no agent answered; these are the unfinished files of {run.author}"
 

@@ -183,7 +183,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             )
         case BudgetMark():
             spent = _sum(event.usd, event.tokens)
-            return Sentence(f"{event.percent} % of the budget spent: {spent}", live="busy")
+            return Sentence(f"{event.percent}% of the budget spent: {spent}", live="busy")
         case BudgetReached():
             text = "the next call would exceed the budget, so the team votes on the existing answers"
             return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")

@@ -121,7 +121,7 @@ def test_a_sentence_that_begins_with_a_verb_is_asked_after_a_yes(home: TempHome)
 def test_a_dry_run_shows_team_and_estimate_and_asks_no_model(home: TempHome) -> None:
     code, told = run(home, "--dry-run", "-m", "scripted/x", "q")
     assert code == 0
-    for part in ("Team: x (scripted/x); ", "Estimate: ", "Limits: at most $10.00", "Nothing was asked."):
+    for part in ("Team: x (scripted/x); ", "Estimate: ", "Limits: at most $10.00", "No model was called."):
         assert part in told
     assert run(home, "--dry-run", "-m", "openai/gpt-5", "q")[0] == 1, "what would stop the run is told"
     assert not (home.work / ".massgen").exists()

@@ -368,7 +368,7 @@ async def test_an_unclear_review_gives_the_reason_for_which_no_other_reviewer_wa
     async with reviewing(home, ada=Reviewer(), bo=Reviewer(fails=True), cy=Reviewer(fails=True)) as (config, _):
         report = await reviewed(home, "--config", config, code=2)
     (reason,) = report["unclear"]
-    assert reason.startswith("only ada remained of 3 reviewers (bo: ")
+    assert reason.startswith("of 3 reviewers, only ada remained (bo: ")
     assert "401" in reason
     assert "budget" not in reason
 

@@ -51,7 +51,7 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             2,
             None,
             ["nobody_left"],
-            "only ada remained of 3 agents; no agent was left to review the answer",
+            "of 3 agents, only ada remained; no agent was left to review the answer",
             "No agent voted for or reviewed ada's answer.",
         ),
         (

@@ -27,7 +27,7 @@ class ApplyVerb(Verb):
         ),
         argument("--branch", metavar="NAME", help="commit the changes to this new branch; your files stay unchanged"),
         argument(
-            "--all", action="store_true", help="with --branch: create a branch NAME/AGENT with each agent's changes"
+            "--all", action="store_true", help="with --branch: create a branch NAME/AGENT for each agent's changes"
         ),
         argument(
             "--directory",
@@ -54,7 +54,7 @@ class AnswerVerb(Verb):
 
 
 class RaiseBudgetVerb(Verb):
-    help = "raise a run's budget, including while the run is waiting for more"
+    help = "raise a run's budget, even if the run is already waiting for more"
     work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))

@@ -16,7 +16,7 @@ class RunsVerb(Verb):
     arguments = (
         JSON,
         argument("--state", choices=get_args(RunStatus), help="only runs in this state"),
-        argument("--session", "-s", metavar="NAME", help="only turns of this session"),
+        argument("--session", "-s", metavar="NAME", help="only turns in this session"),
         argument("--sessions", action="store_true", help="list this directory's sessions instead"),
         SINCE,
         KIND,
@@ -99,7 +99,7 @@ class StatsVerb(Verb):
             "--config",
             "-c",
             metavar="NAME",
-            help="only runs of the config with this name, as shown by `massgen runs --json`",
+            help="only runs that used the config with this name, as shown by `massgen runs --json`",
         ),
         argument("--model", "-m", metavar="MODEL", help="only runs with this model"),
         argument(

@@ -165,7 +165,7 @@ class PricesVerb(Verb):
 
 
 class AuditVerb(Verb):
-    help = "show which user of a server started, steered or applied each run, newest first"
+    help = "show which server user started, steered or applied each run, newest first"
     arguments = (
         JSON,
         argument("--person", metavar="NAME", help="only this user's actions"),

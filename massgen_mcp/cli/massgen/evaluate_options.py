@@ -67,7 +67,7 @@ class EvalVerb(Verb):
             "--from",
             dest="from_runs",
             choices=("runs",),
-            help="instead of TASKS: your own runs that you marked as right",
+            help="use your own runs that you marked as right, instead of TASKS",
         ),
         argument(
             "--max-usd",

@@ -300,7 +300,7 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="one agent per model, such as gpt-5 or openrouter/NAME; separated by commas, can be repeated",
         ),
-        argument("--backend", metavar="TYPE", help="provider for --model; alone: use the provider's strongest model"),
+        argument("--backend", metavar="TYPE", help="provider for --model; without --model: use its strongest model"),
         argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
         argument("--system-message", metavar="TEXT", help="system message for every agent"),
         argument(
@@ -373,7 +373,7 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="let agents change copies of this directory (`massgen apply` applies the changes); can be repeated",
         ),
-        argument("--idempotency-key", metavar="KEY", help="a repeated request with the same key returns the same run"),
+        argument("--idempotency-key", metavar="KEY", help="repeating a request with the same key returns the same run"),
         STORE,
     ),
     "massgen batch": (

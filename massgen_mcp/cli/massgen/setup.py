@@ -108,8 +108,8 @@ def _team_text(
         named = ", ".join(cli.name for cli in clis)
         title = f"Agent CLIs with your own logins, covered by your subscriptions: {named}"
         offers.append((title, partial(_config_text, team_of_clis(clis).config)))
-    offers.append(("A ready config", partial(_ready, environ)))
-    offers.append(("Three questions", partial(_three_questions, models)))
+    offers.append(("A ready-made config", partial(_ready, environ)))
+    offers.append(("Your own team: answer three questions", partial(_three_questions, models)))
     print_line("Which team do you want?")
     _, make = offers[choose("Which", [title for title, _ in offers])]
     return make()

@@ -27,7 +27,7 @@ examples:
   git diff HEAD~3 | massgen review --diff - --format json
 
 exit codes:
-  0  no findings that --fail-on covers, or no file differs
+  0  no findings that --fail-on covers, or no files differ
   1  findings that --fail-on covers
   2  unclear: no agent was left, the budget ran out, a finding is undecided, no model could be called, the diff is
      empty or incomplete, or a file couldn't be read

@@ -70,7 +70,7 @@ async def _follow(client: Client, run_id: str) -> None:
 
 def _print_result(result: dict[str, Any]) -> int:
     votes = (f"{vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}" for vote in result["votes"])
-    dissent = (f"dissent of {one['agent']} ({one['label']}): {one['preview']}" for one in result["dissent"])
+    dissent = (f"dissent by {one['agent']} ({one['label']}): {one['preview']}" for one in result["dissent"])
     print_line()
     print_line(f"get_result: {result['status']}, {result.get('outcome')}, in {result['seconds']:.2f} s")
     _tell_part("ANSWER", result.get("answer", "none").splitlines())

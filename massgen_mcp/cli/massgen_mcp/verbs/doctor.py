@@ -33,7 +33,7 @@ from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
 LOST = (
-    "not restored: marks (`massgen mark`) and the names of expired runs. Retention periods start again.\nThe list "
+    "not restored: marks (`massgen mark`) and the names of expired runs. Retention periods start over.\nThe list "
     "doesn't show runs started with `massgen`; they remain in the .massgen directories of their projects"
 )
 

@@ -22,7 +22,7 @@ def say_status(view: RunView) -> None:
         print_line(f"{view.row.run_id}: {view.state}; {view.damage}")
         return
     status = results.status(view)
-    how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
+    how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress}%"
     print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
     if status.summary:
         print_line(f"  {status.summary}")
