@@ -52,11 +52,11 @@ async def test_a_question_that_was_read_in_part_makes_a_weak_result_that_names_t
     assert (share.text, share.of) == ("question", len(question))
     assert 0 < share.shown < len(question) // 20
     assert ended.snapshot.work_done.weak == ("shown_in_part",)
-    assert "read 1 % of the question" in sentences(ended)
+    assert "read 1% of the question" in sentences(ended)
     assert "voted" not in sentences(ended)
     results = status_of(ended)["results"]
     assert (results["weak"], results["failure"]) == (["shown_in_part"], None)
-    assert "1 % of the question" in " ".join(results["cautions"])
+    assert "1% of the question" in " ".join(results["cautions"])
     assert exit_of_foreground(ended.snapshot) == EXIT_OK
 
 

@@ -18,7 +18,9 @@ def set_of_names(text: str) -> frozenset[str]:
 def pool_names(text: str) -> tuple[str, ...]:
     names = tuple(filter(None, text.split(",")))
     if not names or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in names):
-        raise argparse.ArgumentTypeError("expected names of lower-case letters, digits, - and _, separated by commas")
+        raise argparse.ArgumentTypeError(
+            "expected names separated by commas; use only lower-case letters, digits, - and _"
+        )
     return names
 
 
@@ -29,7 +31,9 @@ def _moment(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a period such as 36h or 7d") from None
+        raise argparse.ArgumentTypeError(
+            "expected a date such as 2026-11-21, or a duration such as 36h or 7d"
+        ) from None
 
 
 def amount(text: str) -> float:
@@ -38,7 +42,7 @@ def amount(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number of at least 0, such as 2.5")
+        raise argparse.ArgumentTypeError("expected a number that is 0 or greater, such as 2.5")
     return number
 
 
@@ -50,39 +54,39 @@ VIEWS = ("summary", "full", "votes", "diff")
 VERDICTS = ("right", "wrong")
 JSON = argument("--json", action="store_true", help="print one JSON document")
 YES = argument("--yes", "-y", action="store_true", help="do not ask")
-OPEN = argument("--open", action="store_true", help="write the page and open it in the browser")
+OPEN = argument("--open", action="store_true", help="write the page and open it in your browser")
 TRUST = argument(
     "--trust",
     metavar="DIGEST",
     nargs="?",
     type=trust_argument,
     const=AS_IT_IS,
-    help="accept the permissions of an imported run; with DIGEST, only if it matches them",
+    help="accept an imported run's permissions; with DIGEST, only if the digest matches",
 )
 KIND = argument(
     "--kind",
     choices=(*get_args(RunKind), "all"),
     default="single",
-    help="only runs of this kind, or all; default: runs that you started individually",
+    help="only runs of this kind (`all` for every kind); default: runs that you started individually",
 )
 SINCE = argument(
     "--since",
     type=_moment,
     metavar="WHEN",
-    help="only runs started since this day or within this time, such as 2026-11-21, 36h, 7d",
+    help="only runs started since this date or within this period, such as 2026-11-21, 36h, 7d",
 )
 TIMEOUT = argument("--timeout", type=amount, metavar="SECONDS", help="maximum time to wait; default: no limit")
 STORE = argument(
     "--store",
     metavar="URL",
     default=argparse.SUPPRESS,
-    help="database for runs: postgresql://..., without a password (others can see the command line); default: none",
+    help="database for runs: postgresql://..., without a password (other users can see command lines); default: none",
 )
 LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="log format (text)")
 RUN = argument(
     "run_id",
     metavar="ID",
     nargs="?",
-    help="a run's id or its first characters; default: the newest run of this directory",
+    help="a run's ID or its first characters; default: the newest run in this directory",
 )
 OF_RUN = (JSON, RUN, STORE)

@@ -58,4 +58,4 @@ def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
         fitting = [place for place, choice in enumerate(choices) if answer.lower() in choice.lower()]
         if len(fitting) == 1 and not answer.isdecimal():
             return fitting[0]
-        print_line(f"Type a number from 1 to {len(choices)}, or part of a choice.")
+        print_line(f"Type a number from 1 to {len(choices)}, or part of an option.")

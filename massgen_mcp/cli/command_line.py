@@ -17,9 +17,9 @@ from massgen_mcp.nearest import did_you_mean, nearest
 _PLAINER = (
     (r"(--[\w-]+)/-\w\b", r"\1"),
     (r"argument (\S+): expected (?:at least )?one argument", r"\1 needs a value"),
-    (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
-    (r"argument (\S+): not allowed with argument (\S+)", r"leave out \1 or \2; they don't work together"),
-    (r"the following arguments are required: (ID.*)", r"needs \1; `massgen runs` lists the ids of runs"),
+    (r"argument (\S+): ignored explicit argument .*", r"\1 doesn't take a value"),
+    (r"argument (\S+): not allowed with argument (\S+)", r"\1 and \2 can't be used together; leave one out"),
+    (r"the following arguments are required: (ID.*)", r"\1 is missing; `massgen runs` lists run IDs"),
     (r"the following arguments are required: (.*)", r"\1 is missing"),
     (r"argument (\S+: .*)", r"\1"),
 )
@@ -58,7 +58,7 @@ _PATHS = "write @path in the question, or set `context_paths: [{{path: ., permis
 _IN_QUOTES = 'write the question itself: massgen "your question"'
 _IN_BACKGROUND = 'start a run in the background: massgen start "your question"'
 _DIRECTORY = "change to the directory first: cd DIRECTORY"
-_COLOURS = "set NO_COLOR=1 in the environment to turn colours off"
+_COLOURS = "set NO_COLOR=1 in the environment to turn off colours"
 _NO_OPTION: Mapping[str, str] = MappingProxyType(
     {
         "--api-key": "set keys in the environment: export OPENAI_API_KEY=...",
@@ -69,7 +69,7 @@ _NO_OPTION: Mapping[str, str] = MappingProxyType(
         "--dir": _PATHS.format("read"),
         "--file": "write `@path` in the question to let agents read a file",
         "--format": "--json prints JSON, --quiet prints only the answer",
-        "--host": "`massgen serve --transport http` has it",
+        "--host": "use it with `massgen serve --transport http`",
         "--key": "set keys in the environment: export OPENAI_API_KEY=...",
         "--image": "massgen sends only text to models; describe the image in the question",
         "--judge": "name the judge in a config: orchestrator: {decide: judge, judge: AGENT}",
@@ -82,11 +82,11 @@ _NO_OPTION: Mapping[str, str] = MappingProxyType(
         "--rounds": "limit the answers in a config: orchestrator: {max_new_answers_per_agent: 2}",
         "--seed": _IN_CONFIG,
         "--stdin": "write - in place of the question: massgen - < question.md",
-        "--port": "`massgen web` and `massgen serve` have it",
+        "--port": "use it with `massgen web` or `massgen serve`",
         "--stream": "in a terminal, massgen shows agents as they write; elsewhere use `massgen watch`",
         "--temperature": _IN_CONFIG,
         "--timeout": "set the time limit in a config: timeout_settings: {orchestrator_timeout_seconds: 600}",
-        "--transport": "`massgen serve` has it",
+        "--transport": "use it with `massgen serve`",
         "--wait": "massgen always waits for the answer; `massgen wait ID` waits for a run in the background",
         "--web": "`massgen web` shows runs in a browser",
         "--workdir": _DIRECTORY,
@@ -147,7 +147,7 @@ class Parser(argparse.ArgumentParser):
             message = re.sub(theirs, ours, message, count=1, flags=re.DOTALL)
         for action in self._actions:
             if message == f"{action.metavar} is missing" and action.choices:
-                message += f"; there are: {', '.join(map(str, action.choices))}"
+                message += f"; valid values: {', '.join(map(str, action.choices))}"
             elif message.partition(" ")[0] in action.option_strings and message.endswith(" needs a value"):
                 message = f"{action.option_strings[0]} needs {action.metavar or 'a value'}"
         if message.endswith(" is missing"):
@@ -160,7 +160,7 @@ class Parser(argparse.ArgumentParser):
         end = arguments.index("--") if "--" in arguments else len(arguments)
         for word in arguments[:end]:
             if re.match("-[^-].", word) and (long := f"-{word.partition('=')[0]}") in known:
-                self.error(f"there is no option {long[1:]}; did you mean {long!r}?")
+                self.error(f"unknown option {long[1:]}; did you mean {long!r}?")
         given, rest = self.parse_known_args(arguments)
         if fault := self.fault(given, rest):
             self.error(fault)
@@ -170,7 +170,7 @@ class Parser(argparse.ArgumentParser):
         """What is wrong with the words that are left over; None: nothing."""
         unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
         if unknown:
-            return f"there is no option {unknown[0]}{self._instead(unknown[0], list(_options(self)))}"
+            return f"unknown option {unknown[0]}{self._instead(unknown[0], list(_options(self)))}"
         if rest and self.quoted is not None:
             import shlex  # a right command line needs none of it
 
@@ -180,7 +180,7 @@ class Parser(argparse.ArgumentParser):
                 return f"{dashed} starts with a long dash; options start with two hyphens: --{option}"
             return f"put the question in quotation marks: {self.prog} {shlex.quote(' '.join(words))}"
         if rest:
-            return f"unexpected arguments: {' '.join(rest)}; {self._help_command} shows the right ones"
+            return f"unexpected arguments: {' '.join(rest)}; {self._help_command} shows the valid ones"
         return None
 
     @property
@@ -218,8 +218,8 @@ class Parser(argparse.ArgumentParser):
         choices = [str(choice) for choice in action.choices or ()]
         if action.choices is not None and value not in action.choices:
             near = did_you_mean(str(value), choices)
-            hint = near or f"; there are: {', '.join(choices)}"
-            error = argparse.ArgumentError(action, f"there is no {str(value)[:80]!r}{hint}")
+            hint = near or f"; valid values: {', '.join(choices)}"
+            error = argparse.ArgumentError(action, f"unknown value {str(value)[:80]!r}{hint}")
             if near:
                 self.error(str(error), means_verb=True)
             raise error
@@ -228,7 +228,7 @@ class Parser(argparse.ArgumentParser):
 def whole_number(text: str) -> int:
     if text.isdecimal():
         return int(text)
-    raise argparse.ArgumentTypeError("expected a whole number of at least 0")
+    raise argparse.ArgumentTypeError("expected a whole number, 0 or greater")
 
 
 def counting_number(text: str) -> int:
@@ -302,6 +302,6 @@ OF_EVERY_PROGRAM = (
         "--completion",
         action=PrintCompletion,
         choices=("bash", "zsh", "fish"),
-        help="print completion code for your shell to evaluate",
+        help="print the completion script for your shell",
     ),
 )

@@ -33,7 +33,9 @@ async def find_run_to_change(service: RunService, options: argparse.Namespace, v
     view = await _find_newest(service)
     print_line(f'{view.row.run_id}, {view.state}: "{preview(view.row.question, 60)}"')
     if not options.yes and not confirm(f"{verb.capitalize()} this run", default=False):
-        raise MassgenError("invalid_action", "nothing changed, as you answered no; to choose another run, pass its ID")
+        raise MassgenError(
+            "invalid_action", "nothing changed, because you answered no; to choose another run, pass its ID"
+        )
     return view.row.run_id
 
 

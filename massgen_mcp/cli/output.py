@@ -53,7 +53,7 @@ runner anywhere in it. Other systems' commands need control characters.
 """
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 COMMANDS_BROKEN = (
-    "Note: your CI would execute a line of this output as a command, so massgen added a space to that line. "
+    "Note: your CI would treat a line of this output as a command, so massgen added a space to that line. "
     "To get the line unchanged, redirect the output to a file (`> FILE`)."
 )
 

@@ -133,7 +133,7 @@ def _refuse_words(words: Sequence[str]) -> None:
     if hint := find_misspelling(words[0], words[1:]):
         raise UsageError(f"{words[0][:80]} {hint}", EXIT_USAGE)
     hint = f"to ask a team: massgen {plain}; to ask it in the background: massgen start {plain}"
-    raise UsageError(f"there is no verb {words[0][:80]!r}; {hint}", EXIT_USAGE)
+    raise UsageError(f"unknown verb {words[0][:80]!r}; {hint}", EXIT_USAGE)
 
 
 def is_prose(words: Sequence[str]) -> bool:

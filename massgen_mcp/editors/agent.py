@@ -171,7 +171,9 @@ class EditorAgent(JsonRpcConnection):
     def _session(self, session_id: str) -> EditorSession:
         if session_id in self._sessions:
             return self._sessions[session_id]
-        raise RefusedRequest(INVALID_PARAMS, f"session {preview(session_id, TITLE_CHARACTERS)!r} isn't open; load it")
+        raise RefusedRequest(
+            INVALID_PARAMS, f"session {preview(session_id, TITLE_CHARACTERS)!r} isn't open; load it first"
+        )
 
     async def _opened_session(self, session_id: str, cwd: str) -> EditorSession:
         path = Path(cwd)
@@ -236,7 +238,7 @@ class EditorAgent(JsonRpcConnection):
 
     async def _prompted(self, session: EditorSession, blocks: Sequence[object]) -> dict[str, Any]:
         if session.turn is not None:
-            message = "session_busy: a run of this session is active; cancel it, or wait until it ends"
+            message = "session_busy: a run in this session is active; cancel it, or wait until it ends"
             raise RefusedRequest(INVALID_REQUEST, message)
         question = question_of(blocks, session.cwd)
         session.turn = turn = self._turn(session)

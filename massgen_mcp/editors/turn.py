@@ -185,7 +185,7 @@ class Turn:
     async def _decided(self, run_id: str, chosen: str | None) -> tuple[str, str]:
         self.goes_on = chosen == GO_ON
         if chosen != APPLY:
-            return "failed", f"Not applied. `massgen apply {run_id}` does it later."
+            return "failed", f"Not applied. To apply the changes later: `massgen apply {run_id}`"
         try:
             done = await self._service.applier.apply(run_id, ApplyRequest(dry_run=False))
         except MassgenError as error:

@@ -149,7 +149,7 @@ def _answering(run: RunState) -> str:
 def _voting(run: RunState, doing: Activities) -> str:
     stage = run.coordination.stage
     if stage is not None and stage.kind == "test":
-        return "The answers differ; the team writes and runs tests"
+        return "The answers differ; the team is writing and running tests"
     if run.coordination.run_off is not None:
         return "The votes are tied; a run-off decides"
     live = _live(run)

@@ -90,7 +90,7 @@ class TriedCheck:
     def __str__(self) -> str:
         how = f" ({self.how})" if self.how else ""
         why = f": {self.excerpt.splitlines()[0]}" if self.state == "failed" and self.excerpt else ""
-        return f"{self.state}: {self.command}{how}{why}{f'. Cure: {self.cure}' if self.cure else ''}"
+        return f"{self.state}: {self.command}{how}{why}{f'. Fix: {self.cure}' if self.cure else ''}"
 
 
 def checks(run: RunState) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def hindered(outcome: CheckOutcome) -> str:
         return f"`{outcome.command}` {outcome.how}"
     why = HINDRANCES[outcome.obstacle]
     return (
-        f"`{outcome.command}` can't run in this environment, not even on the unchanged files: {why}. Cure: "
+        f"`{outcome.command}` can't run in this environment, not even on the unchanged files: {why}. Fix: "
         f"{outcome.cure}"
     )
 
@@ -171,9 +171,9 @@ def hindered(outcome: CheckOutcome) -> str:
 HINDRANCES: dict[CheckObstacle, str] = {
     "program_missing": "a program isn't installed",
     "no_network": "it has no network",
-    "read_only": "it tries to write to a read-only place",
+    "read_only": "it tries to write to a read-only location",
     "no_toolchain": "a toolchain isn't installed",
-    "not_permitted": "the sandbox doesn't permit it",
+    "not_permitted": "the sandbox doesn't allow it",
 }
 
 

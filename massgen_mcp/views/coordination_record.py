@@ -143,7 +143,7 @@ def _draw_table(run: RunState, records: Iterable[LogRecord], width: int, named: 
         lines += textwrap.wrap(named(f"Votes: {count_votes(run.winner)}"), width)
     lines.append(f"Spent: {spent_text(run.spent)}")
     if run.nested_ends:
-        lines.append(f"Of that, in nested runs: {spent_text(run.budget.spending.nested)}")
+        lines.append(f"Spent in nested runs (included): {spent_text(run.budget.spending.nested)}")
     lines.append(f"End: {run.state}" + (f" ({run.outcome})" if run.outcome else ""))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

@@ -29,11 +29,11 @@ RUN_LIMIT = "Raise `orchestrator_timeout_seconds` under `timeout_settings` in th
 
 REMEDIES: Mapping[FailureReason | DropReason, str] = {
     "auth": "Set the right key; `massgen doctor` shows which keys are set.",
-    "quota_exhausted": "Add credit at the provider, or use other models with --model.",
+    "quota_exhausted": "Add credit to your account at the provider, or use other models with --model.",
     "rate_limited": "Wait, or run fewer agents at once: set `limits` in the config, or pass --num-agents.",
-    "model_not_found": "Correct `model` in the config, or --model; `massgen doctor` lists the models of local servers.",
+    "model_not_found": "Correct `model` in the config, or --model; `massgen doctor` lists the models on local servers.",
     "unreachable": "Check the network and `base_url`, or start the server; `massgen doctor` tests local servers.",
-    "tools_unsupported": "Use another model with --model, or enable tool calls in the model server.",
+    "tools_unsupported": "Use another model with --model, or enable tool calls on the model server.",
     "context_too_small": "Use another model with --model, or start the model server with a larger context.",
     "content_filter": "Rephrase the question, or use other models with --model.",
     "timeout": "Raise the time limit under `timeout_settings` in the config.",

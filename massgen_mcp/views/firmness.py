@@ -76,8 +76,10 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
         case "cut_short" | "left_out":
             return _describe_missing(run, work, weakness)
         case "no_majority" | "tests_disagree":
-            few = f"Only {work.agree} of {work.voted} votes are for this answer: no majority."
-            disputed = "The votes chose this answer, but another answer passes more of the tests that the agents wrote."
+            few = f"Only {work.agree} of {work.voted} votes are for this answer, which isn't a majority."
+            disputed = (
+                "The team voted for this answer, but another answer passes more of the tests that the agents wrote."
+            )
             return {"no_majority": few, "tests_disagree": disputed}[weakness]
         case "tied":
             return _describe_tie(run, work)
@@ -90,7 +92,7 @@ def _describe_missing(run: RunState, work: WorkDone, weakness: Literal["cut_shor
     if weakness == "cut_short":
         return f"The run was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
     names = join_names(name_of(run, agent) for agent in run.left_out)
-    return f"The run was decided without {names}: no first answer came in time."
+    return f"The run was decided without {names}: no first answer arrived in time."
 
 
 def _describe_tie(run: RunState, work: WorkDone) -> str:
@@ -129,7 +131,7 @@ def _list_shares(reader: PartlyRead) -> str:
 
 def _share_text(shown: int, of: int) -> str:
     percent = 100 * shown // of
-    return f"{percent} %".replace("0 %", "less than 1 %", percent == 0)
+    return f"{percent}%".replace("0%", "less than 1%", percent == 0)
 
 
 def list_objections(run: RunState) -> list[str]:

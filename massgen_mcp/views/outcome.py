@@ -69,7 +69,7 @@ def _describe_agreement(run: RunState, outcome: Outcome) -> str:
         case "synthesised":
             return f"{run.author} wrote it from {counted(_count_answers(run), 'answer')}"
         case "judged":
-            return f"the judge chose {run.author}'s answer out of {_count_answers(run)}"
+            return f"the judge chose {run.author}'s answer from {_count_answers(run)}"
         case "agreed":
             return f"{_share(_count_answers(run), _count_answers(run))} say the same"
         case "checked" | "tested" | "same_files":
@@ -83,7 +83,7 @@ def _describe_lone_answer(run: RunState, outcome: Literal["single", "single_surv
         case "single":
             return ""
         case "single_survivor":
-            return f"only {run.author} remained of {counted(len(run.agents), 'agent')}"
+            return f"of {counted(len(run.agents), 'agent')}, only {run.author} remained"
         case "unfinished":
             return f"no agent answered; these are the unfinished files of {run.author}"
 

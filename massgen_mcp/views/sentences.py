@@ -120,7 +120,10 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             level = "WARNING" if event.refused else "INFO"
             text = f"every agent has its own copy of {names}"
             if (earlier := event.begins_with) is not None:
-                text += f", with the changes of {earlier.agent} from run {earlier.run_id} (files: {earlier.files:,})"
+                text += (
+                    f", including the changes that {earlier.agent} made in run {earlier.run_id} "
+                    f"(files: {earlier.files:,})"
+                )
             return Sentence(text, listing, level, record="base_taken", live="quiet")
         case ServerLost():
             text = f"the MCP server {event.server} (for {', '.join(event.agents)}) is unavailable"
@@ -132,7 +135,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(f"attempt {event.attempt} starts", detail, record=record, live="busy" if again else None)
         case RunResumed():
             repeated = f"; model calls to repeat: {', '.join(event.in_flight)}" if event.in_flight else ""
-            text = f"the run continues in another process{repeated}"
+            text = f"the run continues in a new process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
         case TimeReturned():
             return Sentence(
@@ -143,7 +146,9 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
-                return Sentence(f"{text}; the answer's files weren't kept", event.unkept, "ERROR", record="session_end")
+                return Sentence(
+                    f"{text}; the answer's files couldn't be saved", event.unkept, "ERROR", record="session_end"
+                )
             level: LogLevel = "WARNING" if event.failing_checks else "INFO"
             return Sentence(text, event.answer, level, record="session_end")
         case RunFailed():
@@ -162,7 +167,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"needs a decision ({_spaced(event.kind)})"
             return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
         case InputGiven():
-            text = f"decision given ({_spaced(event.kind)})"
+            text = f"decision made ({_spaced(event.kind)})"
             return Sentence(text, event.text, record="input_given", live="notice")
         case NestedRunStarted():
             caps = _sum(event.max_usd, event.max_tokens)
@@ -172,13 +177,13 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             spent = event.spent
             used = _sum(None if spent.unpriced_calls and not spent.usd else spent.usd, spent.tokens)
             return Sentence(
-                f"the nested run {event.run_id} is {_spaced(event.state)}; it spent {used}",
+                f"nested run {event.run_id} ended ({_spaced(event.state)}); it spent {used}",
                 record="nested_run_ended",
                 live="busy",
             )
         case BudgetMark():
             spent = _sum(event.usd, event.tokens)
-            return Sentence(f"{event.percent} % of the budget spent: {spent}", live="busy")
+            return Sentence(f"{event.percent}% of the budget spent: {spent}", live="busy")
         case BudgetReached():
             text = "the next call would exceed the budget, so the team votes on the existing answers"
             return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")
@@ -188,14 +193,14 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
             return Sentence(f"{event.call_id} used {used}, more than the reserved {reserved}", level="WARNING")
         case ModelCallStarted():
-            repeated = " again, because its process ended" if event.repeated else ""
+            repeated = " again because its process ended" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
         case ModelCallWaiting():
             where = "waits in massgen's queue" if event.obstacle in OWN_QUEUE else "waits"
             why = _spaced(event.obstacle)
             text, doing = f"model call {event.call_id} {where} ({why})", f"{where}: {why}"
             if event.obstacle == "budget":
-                return Sentence(text, event.message, "WARNING", doing="waits for room in the budget", live="notice")
+                return Sentence(text, event.message, "WARNING", doing="waits until the budget allows it", live="notice")
             return Sentence(text, level="DEBUG", doing=doing)
         case ModelCallAdmitted():
             queued = f" after waiting {event.queued_seconds:.1f} s in massgen's queue" if event.queued_seconds else ""
@@ -218,7 +223,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             text = f"model call {event.call_id} failed ({event.reason})"
             return Sentence(text, event.message, "ERROR", doing="")
         case ModelCallAborted():
-            text = f"stopped model call {event.call_id}, whose result no longer counts"
+            text = f"stopped model call {event.call_id}: its result no longer counts"
             return Sentence(text, level="DEBUG", doing="")
         case ToolStarted():
             doing = f"runs {event.shown}" if event.shown else f"uses {event.name}"
@@ -241,7 +246,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.note, record="conversation_condensed", live="quiet", mark="~")
         case RuleViolated():
             live = "quiet" if event.counts else None
-            text = f"action refused ({event.code})"
+            text = f"action rejected ({event.code})"
             return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
         case AnswerSubmitted():
             voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
@@ -271,7 +276,9 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             outcome, made = event.outcome, ", ".join(event.directories)
             level, live = ("INFO", "plain") if outcome.result == "passed" else ("WARNING", "bad")
             text = f"setup {_spaced(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
-            return Sentence(text + (f"; made {made}" if made else ""), outcome.excerpt, level, "setup_finished", live)
+            return Sentence(
+                text + (f"; created {made}" if made else ""), outcome.excerpt, level, "setup_finished", live
+            )
         case FilesChecked():
             return _checks_sentence(event)
         case ModelReplaced():
@@ -301,7 +308,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.message, "ERROR", record="final_answer_failed", live="bad", mark="✗")
         case UnknownEvent():
             return Sentence(
-                f"{event.type}: a newer massgen-mcp wrote this event, which this version can't show", level="WARNING"
+                f"{event.type}: a newer massgen-mcp wrote this event; this version can't show it", level="WARNING"
             )
         case _:
             assert_never(event)
@@ -319,7 +326,7 @@ _WHY_OPENED: Mapping[StageReason, str] = {
     "start": "massgen asks the agents in groups",
     "check_tells": "a check fails on the unchanged files, so massgen asks one agent at a time",
     "none_passes": "no answer passes the checks",
-    "no_proof": "nothing yet proves the first answers right",
+    "no_proof": "the first answers aren't proven right yet",
     "disagreement": "the answers differ",
     "dropped": "an agent was dropped",
     "compare": "massgen compares the first answers",
@@ -332,7 +339,7 @@ _WHY_OPENED: Mapping[StageReason, str] = {
     "failed": "the winner's files fail tests",
     "proven": "the tests are confirmed",
     "wanted": "the run needs a failing test first",
-    "fails_before": "there is a test that fails on the unchanged files",
+    "fails_before": "a test fails on the unchanged files",
     "void": "no test fails on the unchanged files yet",
 }
 
@@ -342,7 +349,7 @@ _DOES: Mapping[StageKind, str] = {
     "synthesise": "merges {answers}",
     "compare": "judges {answers}",
     "refute": "tries to refute {answers}",
-    "settle": "predicts what the tests of {answers} print, without seeing the answer",
+    "settle": "predicts what the tests for {answers} print, without seeing the answer",
     "revise": "may correct {answers} once",
     "check": "writes one",
     "confirm": "predict the test's output from its script",
@@ -351,7 +358,7 @@ _DOES: Mapping[StageKind, str] = {
 
 def _stage_words(event: StageOpened) -> str:
     agents, answers = ", ".join(event.agents), join_names(event.subjects, "or")
-    known = f" ({event.lead} against {event.rival})" if event.lead else ""
+    known = f" ({event.lead} to {event.rival})" if event.lead else ""
     match event.kind:
         case "answer":
             does = f"{('is' if len(event.agents) == 1 else 'are')} asked now; {event.left} more may be asked later"
@@ -380,7 +387,7 @@ def _checks_sentence(event: FilesChecked) -> Sentence:
     before = [outcome.command for outcome in failed if outcome.command in event.fails_before]
     notes = f"; also failed before: {', '.join(before)}" if before and event.subject != "base" else ""
     if event.subject == "base":
-        notes += "".join(f"; cure of {outcome.command}: {outcome.cure}" for outcome in failed if outcome.cure)
+        notes += "".join(f"; fix for {outcome.command}: {outcome.cure}" for outcome in failed if outcome.cure)
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_came_out(outcome)}" for outcome in event.own)
         notes += (

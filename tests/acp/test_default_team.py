@@ -72,7 +72,7 @@ def test_one_answer_at_a_terminal_makes_them_the_team_from_then_on(installed: Te
     command = [sys.executable, "-m", COMMAND_MODULE, "--init"]
     with typist(command, cwd=installed.work, environ=installed.environ) as person:
         person.expect("codex 2.6.0 (you are logged in; ")
-        person.expect("1. Agent CLIs with your own logins, paid for by your subscriptions: codex")
+        person.expect("1. Agent CLIs with your own logins, covered by your subscriptions: codex")
         person.answer("Which [1]: ", "1")
         person.answer("Which [1]: ", "2")
         assert person.leave() == 0

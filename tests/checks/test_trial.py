@@ -116,7 +116,7 @@ def test_a_person_is_asked_whether_to_go_on_with_a_check_that_says_nothing(home:
     with terminal(home, "--config", config, "Tell.", size=(140, 60)) as window:
         shown = window.wait_for("Start anyway (y/n) [n]:")
         assert f"Check passed: {GOOD}" in shown
-        assert "Cure: install no-such-program" in shown
+        assert "Fix: install no-such-program" in shown
         window.type("\r")
         window.wait_for("Nothing was started.")
         assert window.leave() == 4
@@ -171,4 +171,4 @@ def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHo
     assert run_command(home, SERVER_MODULE, "trust", str(found)).returncode == 0
     passed, void = tried()
     assert passed["message"].startswith("passed: ")
-    assert "Cure: install no-such-program" in void["message"]
+    assert "Fix: install no-such-program" in void["message"]

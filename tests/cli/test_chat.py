@@ -155,7 +155,7 @@ def test_every_command_does_what_its_name_says(home: TempHome) -> None:
         window.say("r")
         window.wait_for("The agents haven't started yet.", READY)
         window.say("/staus")
-        window.wait_for("no command /staus; did you mean /status?", READY)
+        window.wait_for("unknown command /staus; did you mean /status?", READY)
         window.say("One?")
         window.wait_for("answer to: One?", READY)
         window.say("/status")

@@ -112,7 +112,7 @@ def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_c
     told = install(person, client)
     file = settings(person, client)
     assert str(file) in told
-    assert ("passes no keys to servers" if client == "claude-desktop" else "OPENAI_API_KEY") in told
+    assert ("doesn't pass keys to servers" if client == "claude-desktop" else "OPENAI_API_KEY") in told
     assert "Next: " in told
     ours = entry(person, client)
     command = ours["command"][0] if client == "opencode" else ours.get("cmd") or ours["command"]

@@ -145,4 +145,4 @@ def test_a_verb_that_people_try_names_the_command_that_asks(home: TempHome) -> N
 def test_a_run_in_the_background_prints_an_id_and_nothing_else(home: TempHome, option: list[str]) -> None:
     refused = run_command(home, COMMAND_MODULE, "--background", *option, "q")
     assert refused.returncode == 1
-    assert "start prints only an id" in refused.stderr
+    assert "start prints only an ID" in refused.stderr

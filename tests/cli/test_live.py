@@ -388,7 +388,7 @@ def test_a_person_answers_what_an_agent_asks(home: TempHome) -> None:
         assert " ".join(text.split()).count("For which of the two countries") == 3, "the question is cut off"
         window.type("srinagar is not one\r")
         assert window.leave() == 0
-        assert "decision given (question): srinagar is not one" in window.everything
+        assert "decision made (question): srinagar is not one" in window.everything
 
 
 def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: TempHome) -> None:

@@ -54,7 +54,7 @@ MISTAKES = {
     "a model as provider": Mistake("massgen --backend gpt-5 q", 1, "this is a model: write openai/gpt-5"),
     "a model's last name": Mistake("massgen --model opus q", 1, "did you mean claude-opus-"),
     "too few agents": Mistake(
-        "massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number of at least 0"
+        "massgen --model scripted/x --num-agents -1 q", 1, "expected a whole number, 0 or greater"
     ),
     "too many agents": Mistake(
         "massgen --model scripted/x --num-agents 99 q", 1, "a team needs 1 to 10 agents, not 99"
@@ -71,9 +71,9 @@ MISTAKES = {
     "logs": Mistake("massgen-mcp logs run-x", 64, "massgen result ID --view full"),
     "stop": Mistake("massgen-mcp stop run-x", 64, "`massgen cancel ID` stops a run"),
     "undo": Mistake("massgen-mcp undo run-x", 64, "massgen apply ID --undo"),
-    "no client": Mistake("massgen install", 64, "CLIENT is missing; there are: claude-code, codex"),
+    "no client": Mistake("massgen install", 64, "CLIENT is missing; valid values: claude-code, codex"),
     "half a client": Mistake("massgen install claude", 64, "did you mean 'claude-code'?"),
-    "a state of others": Mistake("massgen runs --state done", 64, "there are: queued, running"),
+    "a state of others": Mistake("massgen runs --state done", 64, "valid values: queued, running"),
     # one word near a verb, or a file that is not there: no one is to pay for that
     "docter": Mistake("massgen docter", 1, "did you mean: massgen doctor; to ask that as a question: massgen"),
     "statu": Mistake("massgen statu", 1, "did you mean: massgen status"),
@@ -84,7 +84,7 @@ MISTAKES = {
     "a word before an id": Mistake("massgen stauts run-7f3a", 1, "did you mean: massgen status run-7f3a"),
     "a word before a file": Mistake("massgen valdate t.yaml", 1, "did you mean: massgen validate t.yaml"),
     "a verb in quotation marks": Mistake("massgen 'status run-7f3a'", 1, "massgen status run-7f3a"),
-    "an id alone": Mistake("massgen run-7f3a", 1, "is the id of a run; show it with: massgen result run-7f3a"),
+    "an id alone": Mistake("massgen run-7f3a", 1, "is the ID of a run; show it with: massgen result run-7f3a"),
     "a verb after an option": Mistake("massgen --json runs", 1, "put it first: massgen runs"),
     "config alone": Mistake("massgen config", 1, "`massgen init` creates a config"),
     "update": Mistake("massgen update", 1, "`uv tool upgrade massgen-mcp`"),
@@ -105,7 +105,7 @@ MISTAKES = {
     ),
     "watch the paint": Mistake("massgen watch the paint dry", 64, "massgen -- 'watch the paint dry'"),
     "start a company": Mistake("massgen start a new company", 1, "massgen start 'a new company'"),
-    "mark my words": Mistake("massgen mark my words", 64, "there are: right, wrong.*massgen -- 'mark my words'"),
+    "mark my words": Mistake("massgen mark my words", 64, "valid values: right, wrong.*massgen -- 'mark my words'"),
     "help me": Mistake("massgen help me", 64, "massgen -- 'help me'"),
     "runs all": Mistake("massgen runs all", 64, "unexpected arguments: all.*massgen help runs"),
     "a question for massgen-mcp": Mistake("massgen-mcp hello there", 64, "to ask a team: massgen 'hello there'"),
@@ -118,7 +118,7 @@ MISTAKES = {
     "--max-tokens": Mistake("massgen --max-tokens 9 q", 1, "set it in a config, under an agent's `backend`"),
     "--team": Mistake("massgen --team t.yaml q", 1, "did you mean '--config'?"),
     "--force": Mistake("massgen --force q", 1, "did you mean '--yes'?"),
-    "--transport": Mistake("massgen --transport http q", 1, "`massgen serve` has it"),
+    "--transport": Mistake("massgen --transport http q", 1, "use it with `massgen serve`"),
     "a team twice": Mistake("massgen -c t.yaml -m gpt-5 q", 1, "--config already names the team"),
     "no value for -o": Mistake("massgen -o", 1, "--output needs FILE"),
     "no dollars": Mistake("massgen --max-usd 0 q", 1, "expected an amount in US dollars, such as 2.50"),
@@ -138,9 +138,11 @@ MISTAKES = {
     "no number of dollars": Mistake("massgen raise-budget run-abcd lots", 64, "USD: expected a number of at least 0"),
     "--vew": Mistake("massgen result --vew votes", 64, "did you mean '--view'?"),
     "an option of no verb": Mistake("massgen runs --nope", 64, "`massgen help runs` lists its options"),
-    "page and view": Mistake("massgen result --page --view votes", 64, "leave --view and --agent out"),
+    "page and view": Mistake("massgen result --page --view votes", 64, "leave out --view and --agent"),
     "a time that is none": Mistake("massgen wait --timeout soon", 64, "--timeout: expected a number"),
-    "a day that is none": Mistake("massgen stats --since yesterday", 64, "such as 2026-11-21, or a period such as 36h"),
+    "a day that is none": Mistake(
+        "massgen stats --since yesterday", 64, "such as 2026-11-21, or a duration such as 36h"
+    ),
     "an age that is none": Mistake("massgen prune --older-than -1", 64, "--older-than: expected a number"),
     "a client of another name": Mistake("massgen install cursr", 64, "did you mean 'cursor'?"),
     "no file to import": Mistake("massgen import", 64, "FILE is missing: massgen import FILE"),

@@ -102,7 +102,7 @@ def test_what_changes_a_run_asks_at_a_terminal_and_needs_an_id_elsewhere(home: T
     with terminal(home, "mark", "right") as window:
         window.wait_for(', completed: "q"', "Mark this run (y/n) [n]:")
         window.type("n\r")
-        window.wait_for("nothing changed, as you answered no")
+        window.wait_for("nothing changed, because you answered no")
         assert window.leave() == 1
     with terminal(home, "mark", "right", "--yes") as window:
         window.wait_for("marked right")
@@ -121,7 +121,7 @@ def test_a_sentence_that_begins_with_a_verb_is_asked_after_a_yes(home: TempHome)
 def test_a_dry_run_shows_team_and_estimate_and_asks_no_model(home: TempHome) -> None:
     code, told = run(home, "--dry-run", "-m", "scripted/x", "q")
     assert code == 0
-    for part in ("Team: x (scripted/x); ", "Estimate: ", "Limits: at most $10.00", "Nothing was asked."):
+    for part in ("Team: x (scripted/x); ", "Estimate: ", "Limits: at most $10.00", "No model was called."):
         assert part in told
     assert run(home, "--dry-run", "-m", "openai/gpt-5", "q")[0] == 1, "what would stop the run is told"
     assert not (home.work / ".massgen").exists()
@@ -135,7 +135,7 @@ def test_agents_never_get_write_access_to_the_home_directory(home: TempHome) -> 
     assert code == 1
     assert "is your home directory; run massgen in your project's directory" in told
     with terminal(person, "-m", "scripted/x", "q") as window:
-        window.wait_for("massgen would keep your runs there, in .massgen/.", "Go on here (y/n) [n]:")
+        window.wait_for("massgen would save your runs there, in .massgen/.", "Continue here (y/n) [n]:")
         window.type("n\r")
         assert window.leave() == 4
 

@@ -135,21 +135,21 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 LEFT_OVER = {
-    "verb in quotation marks": ("'watch run-7f3a'", "is a verb; leave the quotation marks out: massgen watch run-7f3a"),
+    "verb in quotation marks": ("'watch run-7f3a'", "is a verb; leave out the quotation marks: massgen watch run-7f3a"),
     "run": ("run", 'run isn\'t a verb; to start a run: massgen "your question"'),
     "several words": ("what is x", "put the question in quotation marks: massgen 'what is x'"),
     "batch without a file": ("batch", "batch needs a file of questions"),
-    "beginning": ("--out x q", "there is no option --out; did you mean '--output'?"),
+    "beginning": ("--out x q", "unknown option --out; did you mean '--output'?"),
     "dash": ("-x", "put -- before a question that starts with -: massgen -- "),
     "nothing": ("--model= q", "--model: the value is empty"),
     "no value": ("--models", "--model needs MODEL,..."),
-    "value": ("--quiet=yes q", "--quiet takes no value"),
+    "value": ("--quiet=yes q", "--quiet doesn't take a value"),
     "number": ("--model a --num-agents x q", "--num-agents: expected a whole number"),
     "place": ("--json runs", "runs is a verb; put it first: massgen runs"),
     "missing": ("cancel", "needs a run's ID; `massgen runs` lists them\n"),
     "rest": (
         "runs all",
-        "unexpected arguments: all; `massgen help runs` shows the right ones\nto ask this as a question: massgen -- ",
+        "unexpected arguments: all; `massgen help runs` shows the valid ones\nto ask this as a question: massgen -- ",
     ),
     "config": (
         "--trust nothing.yaml 'Is it sound?'",
@@ -181,7 +181,7 @@ def test_a_verb_that_was_meant_is_not_offered_as_a_question(line: str, capsys: p
 
 
 MEANT: dict[str, tuple[Sequence[str], str]] = {
-    "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
+    "option": (["--confg", "x", "q"], "unknown option --confg; did you mean '--config'?"),
     "two words": (["two", "words"], "put the question in quotation marks: massgen 'two words'"),
     "config": (["--config", "three_agnts", "q"], "Did you mean @examples/three_agents?"),
     "model": (["--model", "gpt5", "q"], "did you mean gpt-5?"),

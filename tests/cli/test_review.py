@@ -326,7 +326,7 @@ async def test_where_nobody_is_left_or_nobody_decides_it_is_unclear(home: TempHo
     silent = {name: Reviewer([finding(BUG, severity="blocker")], verdict=None) for name in ("ada", "bo")}
     async with reviewing(home, **silent) as (config, double):
         report = await reviewed(home, "--config", config, code=2)
-        assert report["notes"] == ["nobody decided on 1 finding"]
+        assert report["notes"] == ["1 finding left undecided"]
         assert len(double.requests) == 2 + 1 + 1
     done = await anyio.to_thread.run_sync(lambda: run_command(home, COMMAND_MODULE, "review", "--diff", "none.diff"))
     assert (done.returncode, done.stdout) == (2, "")
@@ -340,8 +340,8 @@ async def test_an_agent_that_was_shown_a_part_of_the_change_refutes_nothing(home
     async with reviewing(home, ada=Reviewer([finding(BUG, severity="blocker")]), bo=bo) as (config, _):
         report = await reviewed(home, "--config", config, diff=long, code=2)
     assert [(one["status"], one["tried_by"]) for one in report["findings"]] == [("unproven", None)]
-    assert report["notes"][0].startswith("the verdicts of bo don't count: Some of the material was too long")
-    assert report["notes"][1] == "nobody decided on 1 finding"
+    assert report["notes"][0].startswith("bo's verdicts don't count: Some of the material was too long")
+    assert report["notes"][1] == "1 finding left undecided"
 
 
 async def test_a_change_that_is_too_long_for_the_models_is_reviewed_in_parts(home: TempHome) -> None:
@@ -368,7 +368,7 @@ async def test_an_unclear_review_gives_the_reason_for_which_no_other_reviewer_wa
     async with reviewing(home, ada=Reviewer(), bo=Reviewer(fails=True), cy=Reviewer(fails=True)) as (config, _):
         report = await reviewed(home, "--config", config, code=2)
     (reason,) = report["unclear"]
-    assert reason.startswith("only ada remained of 3 reviewers (bo: ")
+    assert reason.startswith("of 3 reviewers, only ada remained (bo: ")
     assert "401" in reason
     assert "budget" not in reason
 
@@ -458,7 +458,7 @@ async def test_a_dry_run_asks_nobody(home: TempHome) -> None:
         )
         assert (done.returncode, len(double.requests)) == (0, 0), done.stderr
     assert "1 file, +1 -1 lines" in done.stderr
-    assert done.stdout == f"{config}: 2 agents would review it. No model was asked.\n"
+    assert done.stdout == f"{config}: 2 agents would review it. No model was called.\n"
     nobody = run_command(home, COMMAND_MODULE, "review", "--dry-run")
     assert (nobody.returncode, nobody.stdout.partition(":")[0]) == (0, "No agent can review the change")
 

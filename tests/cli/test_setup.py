@@ -55,7 +55,7 @@ def test_the_strongest_models_of_the_keys_are_two_enters_away(keyed: TempHome) -
 def test_three_questions_make_a_team_that_may_read_the_directory(keyed: TempHome) -> None:
     with at_terminal(keyed, "--init") as person:
         person.answer("Which [1]: ", "three")
-        person.expect("   Enter takes openai/")
+        person.expect("   Press Enter for openai/")
         person.answer("Models: ", "openai/m,nonsense")
         person.answer("Agents [2]: ", "")
         person.expect("That doesn't work: model 'nonsense'")

@@ -353,7 +353,7 @@ async def test_old_runs_are_pruned_and_only_shown_when_asked_to(home: TempHome) 
     assert run_id in {one["run_id"] for one in shown["removed"]}
     assert shown["bytes"] > 0
     assert verb(home, "result", run_id).returncode == DONE
-    assert verb(home, "prune").stdout == "deleted 0 B in all\n", "nothing is as old as the limits"
+    assert verb(home, "prune").stdout == "deleted 0 B in total\n", "nothing is as old as the limits"
     pruned = verb(home, "prune", "--older-than", "0")
     assert pruned.returncode == DONE
     assert f"deleted results of {run_id}, " in pruned.stdout

@@ -44,14 +44,14 @@ async def replies(home: TempHome) -> list[dict[str, Any]]:
             ["votes"],
             ["no_majority"],
             f"3 of 10 agree; no majority; dan, eve and 5 more disagree: {REASON}",
-            "Only 3 of 10 votes are for this answer: no majority.",
+            "Only 3 of 10 votes are for this answer, which isn't a majority.",
         ),
         (
             LEFT_ALONE,
             2,
             None,
             ["nobody_left"],
-            "only ada remained of 3 agents; no agent was left to review the answer",
+            "of 3 agents, only ada remained; no agent was left to review the answer",
             "No agent voted for or reviewed ada's answer.",
         ),
         (

@@ -314,7 +314,7 @@ async def test_a_start_for_workers_takes_every_option_of_a_run(
 def test_a_start_for_workers_refuses_what_only_this_machine_knows(machines: Cluster, option: str) -> None:
     done = run_command(machines.home, COMMAND_MODULE, "start", "--model", "scripted/x", option, "last", "q")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "need the runs of this machine" in done.stderr
+    assert "need runs on this machine" in done.stderr
 
 
 def test_a_start_without_a_store_leaves_no_files_of_a_run(home: TempHome, tmp_path: Path) -> None:

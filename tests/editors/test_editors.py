@@ -89,7 +89,7 @@ async def test_what_is_not_allowed_is_left_and_can_be_applied_elsewhere(home: Te
         update = person.told("tool_call_update")[-1]
     assert update["status"] == "failed"
     run_id = only_run(home).name
-    assert f"`massgen apply {run_id}` does it later" in json.dumps(update)
+    assert f"To apply the changes later: `massgen apply {run_id}`" in json.dumps(update)
     assert (repository.path / "code").read_text() == "old\n"
     assert verb(home, "apply", run_id)["status"] == "applied"
     assert (repository.path / "code").read_text() == "new\n"
@@ -336,7 +336,7 @@ async def test_what_cannot_be_done_is_refused_and_the_session_goes_on(home: Temp
             with pytest.raises(RequestError, match=words):
                 await work
 
-        await refused("session 'none' isn't open; load it", person.ask("none", "q"))
+        await refused("session 'none' isn't open; load it first", person.ask("none", "q"))
         await refused("there is no session 'none'", person.agent.load_session(cwd=str(home.work), session_id="none"))
         await refused("isn't a directory, or isn't an absolute path", person.agent.new_session(cwd="."))
         await refused(

@@ -169,7 +169,9 @@ async def test_a_late_answer_counts_only_if_the_budget_has_room_for_the_votes_th
     assert "no room in its budget for more votes" in row[2]
     assert (run.outcome, run.left_out) == ("majority", ("agent_c",))
     assert "left_out" in run.work_done.weak
-    assert any("The run was decided without agent_c: no first answer came in time." in told for told in cautions(run))
+    assert any(
+        "The run was decided without agent_c: no first answer arrived in time." in told for told in cautions(run)
+    )
 
 
 @pytest.mark.parametrize(

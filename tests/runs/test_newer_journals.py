@@ -108,7 +108,7 @@ async def test_views_go_on_and_resuming_refuses_and_the_run_stays_as_it_is(home:
     assert refused.returncode != 0
     assert "journal_newer" in refused.stderr
     watched = run_command(home, SERVER_MODULE, "watch", run_id)
-    assert "agent_praised: a newer massgen-mcp wrote this event, which this version can't show" in watched.stdout
+    assert "agent_praised: a newer massgen-mcp wrote this event; this version can't show it" in watched.stdout
     shown = run_command(home, SERVER_MODULE, "status", run_id)
     assert "newer massgen-mcp" in shown.stdout
     assert (home.run_directory(run_id) / "events.jsonl").read_bytes() == written

@@ -221,7 +221,7 @@ async def test_only_violations_that_count_are_told_to_who_follows_a_run(tmp_path
         ("stale_ballot", False),
     }
     told = [text_of(shown) for run, _, record in moments(ended) if (shown := event_line(record, run))]
-    assert any("! action refused (no_action)" in shown for shown in told)
+    assert any("! action rejected (no_action)" in shown for shown in told)
     assert not any("stale_ballot" in shown for shown in told)
 
 

@@ -26,7 +26,7 @@ class AskVerb(Verb):
 
 
 class StartVerb(AskVerb):
-    help = "ask in the background and print the run's id"
+    help = "ask in the background and print the run's ID"
 
 
 class BatchVerb(AskVerb):

@@ -27,22 +27,22 @@ class ApplyVerb(Verb):
         ),
         argument("--branch", metavar="NAME", help="commit the changes to this new branch; your files stay unchanged"),
         argument(
-            "--all", action="store_true", help="with --branch: create a branch NAME/AGENT with each agent's changes"
+            "--all", action="store_true", help="with --branch: create a branch NAME/AGENT for each agent's changes"
         ),
         argument(
             "--directory",
             metavar="DIR",
             type=Path,
-            help="your copy of the directory that the run worked in, if that was on another machine or a clone",
+            help="your copy of the directory that the run worked in, if the run was on another machine or in a clone",
         ),
         argument("--undo", action="store_true", help="undo the last apply"),
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.undo and (options.branch is not None or options.paths or options.agent is not None):
-            return "--undo undoes the whole last apply; leave --agent, --branch and --paths out"
+            return "--undo undoes the whole last apply; leave out --agent, --branch and --paths"
         if options.all and (options.branch is None or options.paths or options.agent is not None):
-            return "--all commits each agent's changes to --branch NAME/AGENT; leave --agent, --paths and --undo out"
+            return "--all commits each agent's changes to --branch NAME/AGENT; leave out --agent, --paths and --undo"
         return None
 
 
@@ -54,7 +54,7 @@ class AnswerVerb(Verb):
 
 
 class RaiseBudgetVerb(Verb):
-    help = "raise a run's budget, including while the run is waiting for more"
+    help = "raise a run's budget, even if the run is already waiting for more"
     work = "controls:control_run"
     changes_run = True
     arguments = (*OF_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
@@ -90,14 +90,16 @@ class CancelVerb(Verb):
 
 class ResumeVerb(Verb):
     work = "controls:control_run"
-    help = "continue an interrupted run with the keys in this environment"
+    help = "continue an interrupted run, using the keys in this environment"
     changes_run = True
     arguments = (
         *OF_RUN,
         YES,
         TRUST,
         argument("--here", action="store_true", help="continue the run in this process and show it"),
-        argument("--automation", action="store_true", help="with --here: print the lines of `massgen --automation`"),
+        argument(
+            "--automation", action="store_true", help="with --here: print the same lines as `massgen --automation`"
+        ),
         argument("--apply", action="store_true", help="with --here: apply the run's changes without asking"),
         output("with --here: also write the final answer to FILE", dest="output_file"),
         argument("--debug", "-v", action="store_true", help="with --here: show every log line"),
@@ -110,7 +112,7 @@ class ResumeVerb(Verb):
         if options.here and (options.trust is not None or options.json):
             return "--here keeps the run's original settings; leave out --trust and --json"
         if not options.here and (options.automation or options.apply or options.output_file or options.debug):
-            return "--automation, --apply, --output and --debug go with --here"
+            return "--automation, --apply, --output and --debug work only with --here"
         return None
 
     def run(self, options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ class RunsVerb(Verb):
     arguments = (
         JSON,
         argument("--state", choices=get_args(RunStatus), help="only runs in this state"),
-        argument("--session", "-s", metavar="NAME", help="only turns of this session"),
+        argument("--session", "-s", metavar="NAME", help="only turns in this session"),
         argument("--sessions", action="store_true", help="list this directory's sessions instead"),
         SINCE,
         KIND,
@@ -56,20 +56,24 @@ class ResultVerb(Verb):
     work = "result:show_result"
     arguments = (
         *OF_RUN,
-        argument("--view", choices=VIEWS, help="full: all answers; votes; diff: the patch; default: summary"),
+        argument("--view", choices=VIEWS, help="summary (default), full (all answers), votes, or diff (the patch)"),
         argument("--agent", metavar="NAME", help="show one agent's latest answer, or its patch with --view diff"),
         argument("--page", action="store_true", help="write the run's report.html and print its path"),
         output("write the page to FILE"),
-        argument("--redact", action="store_true", help="with --page: leave out what people, models and tools wrote"),
+        argument(
+            "--redact",
+            action="store_true",
+            help="with --page: leave out everything that people, models and tools wrote",
+        ),
         OPEN,
     )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         options.page = options.page or options.open or options.redact or options.output is not None
         if options.page and (options.view or options.agent):
-            return "--page shows the whole run; leave --view and --agent out"
+            return "--page shows the whole run; leave out --view and --agent"
         if options.agent is not None and options.view not in (None, "diff"):
-            return "--agent shows one agent's answer, or its patch with --view diff; leave other views out"
+            return "--agent shows one agent's answer, or its patch with --view diff; leave out other views"
         return None
 
     def run(self, options: argparse.Namespace) -> int:
@@ -95,7 +99,7 @@ class StatsVerb(Verb):
             "--config",
             "-c",
             metavar="NAME",
-            help="only runs of the config with this name, as shown by `massgen runs --json`",
+            help="only runs that used the config with this name, as shown by `massgen runs --json`",
         ),
         argument("--model", "-m", metavar="MODEL", help="only runs with this model"),
         argument(

@@ -11,21 +11,21 @@ from massgen_mcp.cli.verb import Verb
 OVER_HTTP = "with --transport http: one server for many clients"
 OF_SERVER: ArgumentGroups = {
     "": (
-        argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server"),
+        argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients connect to the server"),
         STORE,
         LOG_FORMAT,
     ),
     OVER_HTTP: (
         argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); other addresses need a token"),
-        argument("--port", metavar="N", type=whole_number, help="port to listen on; 0 (the default) takes a free one"),
+        argument("--port", metavar="N", type=whole_number, help="port to listen on; 0 (the default) picks a free one"),
         argument(
             "--token-file",
             type=Path,
             metavar="FILE",
             help="file with the bearer token; default: MASSGEN_MCP_HTTP_TOKEN",
         ),
-        argument("--people", metavar="FILE", help="users of the server, each with their own runs (docs/serving.md)"),
-        argument("--pages", action="store_true", help="also serve web pages of runs to everyone with a token"),
+        argument("--people", metavar="FILE", help="file that lists users, each with their own runs (docs/serving.md)"),
+        argument("--pages", action="store_true", help="also serve runs as web pages to everyone who has a token"),
         argument(
             "--allowed-host",
             metavar="NAME",
@@ -115,7 +115,7 @@ class ExportVerb(Verb):
 
 
 class ImportVerb(Verb):
-    help = "import a run from such a file; one that had not ended continues here"
+    help = "import an exported run; if it hadn't ended, it continues here"
     work = "moving:import_run"
     arguments = (
         JSON,
@@ -126,7 +126,7 @@ class ImportVerb(Verb):
             help="import a run back into the store that exported it; needs --yes",
         ),
         argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
-        argument("--owner", metavar="NAME", help="the server's user who will own the run; '' for none"),
+        argument("--owner", metavar="NAME", help="the server user who will own the run; '' for none"),
         TRUST,
         STORE,
     )
@@ -136,13 +136,15 @@ class PruneVerb(Verb):
     help = "delete old workspaces and results, or runs that you name"
     arguments = (
         JSON,
-        argument("run_ids", metavar="ID", nargs="*", help="delete these runs, including those in projects"),
+        argument(
+            "run_ids", metavar="ID", nargs="*", help="delete these runs, including runs stored in project directories"
+        ),
         argument("--dry-run", action="store_true", help="show what would be deleted, without deleting it"),
         argument(
             "--older-than",
             type=amount,
             metavar="DAYS",
-            help="delete runs older than this, ignoring the usual limits; not with ID",
+            help="delete runs older than this, ignoring the usual limits; not allowed with ID",
         ),
         STORE,
     )
@@ -163,7 +165,7 @@ class PricesVerb(Verb):
 
 
 class AuditVerb(Verb):
-    help = "show which user of a server started, steered or applied each run, newest first"
+    help = "show which server user started, steered or applied each run, newest first"
     arguments = (
         JSON,
         argument("--person", metavar="NAME", help="only this user's actions"),

@@ -13,7 +13,7 @@ from massgen_mcp.cli.verb import Verb
 
 
 class WorkerVerb(Verb):
-    help = "execute runs of a shared store (--store) with the keys in this environment"
+    help = "execute runs from a shared store (--store), using the keys in this environment"
     work = "several_machines:work_on_runs"
     arguments = (
         argument(
@@ -21,7 +21,7 @@ class WorkerVerb(Verb):
             metavar="NAMES",
             type=pool_names,
             default=("default",),
-            help="pools to serve, separated by commas; if left out: the pool named default",
+            help="pools to serve, separated by commas; default: the pool named default",
         ),
         argument(
             "--concurrency", metavar="N", type=counting_number, default=50, help="maximum number of parallel runs (50)"
@@ -40,7 +40,7 @@ class StoreVerb(Verb):
 class CheckAdapterVerb(Verb):
     help = "test an installed agent adapter"
     work = "doctor:check_one_adapter"
-    arguments = (JSON, argument("name", metavar="NAME", help="name of the adapter, as in `type`"))
+    arguments = (JSON, argument("name", metavar="NAME", help="name of the adapter, as given in `type`"))
 
 
 class HookVerb(Verb):

@@ -19,7 +19,7 @@ def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
     return check
 
 
-variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, never its value")
+variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, not its value")
 _entry_name = _make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
 OF_CLIENT = (
     JSON,
@@ -68,7 +68,7 @@ class ValidateVerb(Verb):
             help="accept the config's current permissions; in a terminal, massgen asks first",
         ),
         argument("--try", dest="tries", action="store_true", help="try the config's checks on your files"),
-        argument("--list", action="store_true", help="list the configs that you accepted"),
+        argument("--list", action="store_true", help="list the configs that you have accepted"),
         argument("--forget", metavar="PATH", help="revoke your consent to this config and to its use of keys"),
     )
 
@@ -100,7 +100,7 @@ class InstallVerb(Verb):
             type=variable_name,
             action="append",
             default=[],
-            help="also pass this environment variable to the server; providers' keys set here are always passed",
+            help="also pass this environment variable to the server; provider keys set here are always passed",
         ),
         argument(
             "--hook",
@@ -118,4 +118,4 @@ class UninstallVerb(Verb):
 
 
 class DemoVerb(Verb):
-    help = "watch a whole run with scripted agents; needs no key"
+    help = "watch a complete run with scripted agents; no key needed"

@@ -134,7 +134,7 @@ def _outcome_line(run: ForegroundRun, application: Application) -> ApplyLine:
         case "unchanged" if left_out:
             return ApplyLine(f"APPLIED: 0 files{beside}", matters=True)
         case "unchanged":
-            return ApplyLine("APPLIED: 0 files; your files already have these changes", matters=False)
+            return ApplyLine("APPLIED: 0 files; your files already contain these changes", matters=False)
         case "clean":  # it was there to be looked at, and has gone
             return _not_applied(_later(run))
         case "applied" | "undone":
@@ -165,7 +165,7 @@ async def _show(run: ForegroundRun, ended: RunState, planned: Application, optio
     lines = patch.decode(errors="replace").splitlines()
     styled = [line(Span(one.expandtabs(4), _style(one))) for one in lines[:MAX_DIFF_LINES]]
     if size > len(patch) or len(lines) > MAX_DIFF_LINES:
-        styled.append(line(Span(f"... (truncated; the whole diff has {size:,} bytes)", "dim")))
+        styled.append(line(Span(f"... (truncated; the full diff is {size:,} bytes long)", "dim")))
     print_line()
     if left_out := _reasons(planned.left_out):
         print_line(f"Left out: {left_out}")

@@ -77,7 +77,7 @@ COMMANDS = (
 )
 KEYS = (
     ("r", "show the history of the current turn, or of the last one"),
-    ("Ctrl+C", "cancel the turn; pressed twice or at the prompt: leave"),
+    ("Ctrl+C", "cancel the turn; to leave, press it twice or at the prompt"),
     ("Alt+Enter", "start a new line in the question"),
     ("@path", "let agents read a file or directory"),
 )
@@ -106,7 +106,7 @@ def order_of(text: str) -> tuple[ChatAction, str] | None:
     begun = (name for name in MEANINGS if len(text) > 1 and name.startswith(text.lower()))
     near = next(begun, None) or nearest(text, MEANINGS)
     hint = f"did you mean {near}?" if near else "/help lists them"
-    raise MassgenError("invalid_action", f"no command {text}; {hint}")
+    raise MassgenError("invalid_action", f"unknown command {text}; {hint}")
 
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
         raise problem
     run_id = view.row.run_id
     if view.ended:
-        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; you can continue only an interrupted run")
+        raise MassgenError("invalid_action", f"run {run_id} is {view.state}; only interrupted runs can be continued")
     if view.row.moved:
         raise MassgenError("invalid_action", f"run {run_id} was {view.row.moved}")
     if view.row.directory is None:

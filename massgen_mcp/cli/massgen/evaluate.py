@@ -106,7 +106,7 @@ async def _list_own_items(place: Path) -> list[Item]:
     items = [item for item in found if item is not None]
     known_runs = (
         f"{counted(len(known), 'run')} marked right, {len(items)} of them usable "
-        "(with a short answer, or with checks that pass on the changes)"
+        "(they have a short answer, or checks that pass on the changes)"
     )
     if not items:
         how = "mark one with `massgen mark ID right`, or apply a run's changes with `massgen apply ID`"

@@ -9,7 +9,7 @@ from massgen_mcp.cli.massgen.options import CONCURRENCY, dollars, model_names
 from massgen_mcp.cli.verb import Verb
 
 MANUAL = """
-massgen gives every item to each team and to a single model. It then asks that model again until the model's \
+massgen gives every item to each team and to a single model. It then keeps asking that model until its \
 answers have cost as much as each team's. A run without an answer counts as wrong. The evaluation ends when all \
 items are done, when the budget can't cover the next run, or when every comparison with the single model is settled. \
 Repeat the command to continue; massgen never pays for an item twice.
@@ -21,8 +21,8 @@ examples:
 
 exit codes:
   0  all items are done, or every comparison is settled
-  1  the command line or a config is wrong; massgen asked no model
-  2  the budget can't cover the next run, or a fault on this machine stopped the evaluation
+  1  the command line or a config is wrong; no model was called
+  2  the budget can't cover the next run, or a problem on this machine stopped the evaluation
   4  interrupted
 """
 MOST_SAMPLES = 40
@@ -67,16 +67,16 @@ class EvalVerb(Verb):
             "--from",
             dest="from_runs",
             choices=("runs",),
-            help="instead of TASKS: your own runs that you marked as right",
+            help="use your own runs that you marked as right, instead of TASKS",
         ),
         argument(
             "--max-usd",
             dest="budget",
             metavar="USD",
             type=dollars,
-            help="total budget; massgen starts no run that could exceed it",
+            help="total budget; massgen won't start a run that could exceed it",
         ),
-        argument("--max-usd-each", metavar="USD", type=dollars, help="budget of each run, instead of its config's"),
+        argument("--max-usd-each", metavar="USD", type=dollars, help="budget for each run, instead of its config's"),
         argument("--items", metavar="N", type=counting_number, help="use a fixed random sample of N items"),
         argument(
             "--samples",

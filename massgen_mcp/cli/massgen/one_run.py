@@ -123,7 +123,7 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
         commands,
         f"Estimate: {cost}",
         f"Limits: {at_most(config)}",
-        "Nothing was asked. To start the run, repeat the command without --dry-run.",
+        "No model was called. To start the run, repeat the command without --dry-run.",
     ]
     print_either(filter(None, lines), json.dumps(plan), as_json=as_json)
     return EXIT_OK

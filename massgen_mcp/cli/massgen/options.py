@@ -128,9 +128,9 @@ def find_misspelling(first: str, rest: Sequence[str] = ()) -> str | None:
             f"@examples/NAME {question}"
         )
     if not rest and _ID.fullmatch(first):
-        return f"is the id of a run; show it with: massgen result {first}"
+        return f"is the ID of a run; show it with: massgen result {first}"
     if not rest and len(words) > 1 and words[0] in NAMES and all(map(_ID.fullmatch, words[1:])):
-        return f"is a verb; leave the quotation marks out: massgen {first}"
+        return f"is a verb; leave out the quotation marks: massgen {first}"
     if len(words) != 1 or (rest and not _ID.match(rest[0]) and len(rest) > 1):
         return None
     typed = " ".join([first, *rest])
@@ -218,11 +218,11 @@ def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bo
         ),
         (
             given.background and left_alone_and,
-            "start prints only an id; leave out --apply, --automation, --output, --no-logs, --notify and --dry-run",
+            "start prints only an ID; leave out --apply, --automation, --output, --no-logs, --notify and --dry-run",
         ),
         (
             given.automation and (given.select or given.init),
-            "--select and init need a person to answer; leave --automation out",
+            "--select and init need a person to answer; leave out --automation",
         ),
     )
     if fault := next((message for holds, message in faults if holds), None):
@@ -300,7 +300,7 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="one agent per model, such as gpt-5 or openrouter/NAME; separated by commas, can be repeated",
         ),
-        argument("--backend", metavar="TYPE", help="provider for --model; alone: use the provider's strongest model"),
+        argument("--backend", metavar="TYPE", help="provider for --model; without --model: use its strongest model"),
         argument("--num-agents", metavar="N", type=whole_number, help="number of agents; models are assigned in turn"),
         argument("--system-message", metavar="TEXT", help="system message for every agent"),
         argument(
@@ -330,7 +330,7 @@ ARGUMENTS: ArgumentGroups = {
             "--output", "-o", dest="output_file", metavar="FILE", type=Path, help="also write the final answer to FILE"
         ),
         argument("--quiet", "-q", action="store_true", help="print only the answer and errors"),
-        argument("--json", action="store_true", help="print the result as one JSON document, like the tool get_result"),
+        argument("--json", action="store_true", help="print the result as one JSON document, like the get_result tool"),
         argument(
             "--plain",
             action="store_true",
@@ -339,7 +339,9 @@ ARGUMENTS: ArgumentGroups = {
         argument("--no-display", action="store_true", help=argparse.SUPPRESS),
         argument("--no-logs", action="store_true", help="keep nothing on disk except the output file"),
         argument(
-            "--dry-run", action="store_true", help="show the team, its permissions and the estimated cost; ask no model"
+            "--dry-run",
+            action="store_true",
+            help="show the team, its permissions and the estimated cost, without calling a model",
         ),
         argument(
             "--yes",
@@ -371,7 +373,7 @@ ARGUMENTS: ArgumentGroups = {
             default=[],
             help="let agents change copies of this directory (`massgen apply` applies the changes); can be repeated",
         ),
-        argument("--idempotency-key", metavar="KEY", help="a repeated request with the same key returns the same run"),
+        argument("--idempotency-key", metavar="KEY", help="repeating a request with the same key returns the same run"),
         STORE,
     ),
     "massgen batch": (
@@ -381,7 +383,7 @@ ARGUMENTS: ArgumentGroups = {
             type=counting_number,
             help=f"maximum number of parallel runs; default: {CONCURRENCY}",
         ),
-        argument("--max-usd-each", metavar="USD", type=dollars, help="budget of each run, instead of its config's"),
+        argument("--max-usd-each", metavar="USD", type=dollars, help="budget for each run, instead of its config's"),
     ),
     "the program": OF_EVERY_PROGRAM,
 }

@@ -64,8 +64,10 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     print_line(f"Agent CLIs: {'; '.join(map(str, clis)) or 'none'}")
     models, ready = _strong_models(keys), [cli for cli in clis if cli.ready]
     if not (models or servers or ready):
-        print_line(f"If one of {', '.join(keys_of_default_teams())} is set, or Ollama or another model server runs,")
-        print_line("you need no set-up: press Ctrl-C, set a key or start a server, and ask again.")
+        print_line(
+            f"If one of {', '.join(keys_of_default_teams())} is set, or Ollama or another model server is running,"
+        )
+        print_line("you don't need to set anything up: press Ctrl-C, set a key or start a server, and ask again.")
     print_line()
     text = _team_text(models, servers, ready, environ)
     config = parse_config(text, "the new config", environ, base_dir=cwd)
@@ -104,10 +106,10 @@ def _team_text(
         )
     if clis:
         named = ", ".join(cli.name for cli in clis)
-        title = f"Agent CLIs with your own logins, paid for by your subscriptions: {named}"
+        title = f"Agent CLIs with your own logins, covered by your subscriptions: {named}"
         offers.append((title, partial(_config_text, team_of_clis(clis).config)))
-    offers.append(("A ready config", partial(_ready, environ)))
-    offers.append(("Three questions", partial(_three_questions, models)))
+    offers.append(("A ready-made config", partial(_ready, environ)))
+    offers.append(("Your own team: answer three questions", partial(_three_questions, models)))
     print_line("Which team do you want?")
     _, make = offers[choose("Which", [title for title, _ in offers])]
     return make()
@@ -124,7 +126,7 @@ def _three_questions(models: Sequence[str]) -> str:
     while True:
         print_line("1. Which models? Comma-separated, such as openai/gpt-5,claude-sonnet-4-5.")
         if suggested:
-            print_line(f"   Enter takes {suggested}")
+            print_line(f"   Press Enter for {suggested}")
         if not (named := ask("Models") or suggested):
             continue
         print_line("2. How many agents? massgen assigns the models to them in turn.")
@@ -152,7 +154,7 @@ def _file_to_save(cwd: Path, environ: Mapping[str, str]) -> Path:
     """Where to save; a file that is there is only replaced when the person says so."""
     project, own = config_places(cwd, environ)
     while True:
-        titles = [f"For this directory: {project}", f"For all your questions: {own}"]
+        titles = [f"For this directory: {project}", f"For all directories: {own}"]
         print_line("Where do you want to save the config?")
         target = (project, own)[choose("Which", titles)]
         if not target.exists():

@@ -67,7 +67,7 @@ def given_for_workers(options: Options, question: str, *, cwd: Path, environ: Ma
     """
     if options.session_id is not None or options.changes_of is not None:
         message = (
-            "--session and --changes-of need the runs of this machine. Leave them out, or unset "
+            "--session and --changes-of need runs on this machine. Leave them out, or unset "
             f"{STORE_VARIABLE} to start the run here."
         )
         raise MassgenError("invalid_arguments", message)
@@ -102,8 +102,8 @@ def agreed_to_place(options: Options, cwd: Path, environ: Mapping[str, str]) -> 
     unasked = options.yes or options.dry_run or options.automation or only_sets_up
     if not at_home or unasked or not on_terminal():
         return True
-    print_line(f"{cwd} isn't a project directory; massgen would keep your runs there, in .massgen/.")
-    return confirm("Go on here", default=False)
+    print_line(f"{cwd} isn't a project directory; massgen would save your runs there, in .massgen/.")
+    return confirm("Continue here", default=False)
 
 
 async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:
@@ -147,7 +147,7 @@ async def agreed_to_checks(team: Team, say: Callable[[str], None], *, yes: bool 
         return True
     from massgen_mcp.runs.host.setting_up import try_checks
 
-    say("Trying the checks on your unchanged files; massgen hasn't asked a model yet.")
+    say("Trying the checks on your unchanged files; no model has been called yet.")
     tried = await try_checks(config, team.environ, seconds=CHECKS_SECONDS)
     for one in tried:
         say(f"Check {one}")

@@ -101,11 +101,11 @@ def change_of(
         raise MassgenError(
             "invalid_arguments",
             f"--diff {show_name(diff)}: the diff is empty, so massgen reviewed nothing. Check the "
-            "command that made it, or review the working tree with `massgen review --branch BASE`",
+            "command that produced it, or review the working tree with `massgen review --branch BASE`",
         )
     if diff is not None and not change.files:
         raise MassgenError(
-            "invalid_arguments", f"--diff {show_name(diff)}: this isn't a unified diff; make one with `git diff`"
+            "invalid_arguments", f"--diff {show_name(diff)}: this isn't a unified diff; create one with `git diff`"
         )
     return change
 

@@ -44,7 +44,7 @@ class KeptRuns:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise storage_error("cannot keep the runs of this review", error) from error
+            raise storage_error("cannot save this review's runs", error) from error
 
     async def finish(self, subject: str) -> tuple[str, RunState] | None:
         """Return the run that was asked this before, and its end; an interrupted one is continued here. None where

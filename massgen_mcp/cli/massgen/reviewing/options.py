@@ -27,9 +27,9 @@ examples:
   git diff HEAD~3 | massgen review --diff - --format json
 
 exit codes:
-  0  no findings that --fail-on covers, or no file differs
+  0  no findings that --fail-on covers, or no files differ
   1  findings that --fail-on covers
-  2  unclear: no agent was left, the budget ran out, a finding is undecided, no model could be asked, the diff is
+  2  unclear: no agent was left, the budget ran out, a finding is undecided, no model could be called, the diff is
      empty or incomplete, or a file couldn't be read
   4  interrupted
 """
@@ -58,7 +58,7 @@ class ReviewVerb(Verb):
             argument(
                 "--branch",
                 metavar="BASE",
-                help="changes in this working tree since it branched off BASE; default: the main branch",
+                help="changes in this working tree since it branched off from BASE; default: the main branch",
             ),
             argument("--pr", metavar="N", type=whole_number, help="pull request N of the remote `origin`"),
             argument(
@@ -121,7 +121,7 @@ class ReviewVerb(Verb):
                 type=Path,
                 help="previous report on this change; massgen doesn't repeat its findings",
             ),
-            argument("--dry-run", action="store_true", help="show what would be reviewed; ask no model"),
+            argument("--dry-run", action="store_true", help="show what would be reviewed, without calling a model"),
             argument("--no-logs", action="store_true", help="keep nothing on disk except the output files"),
             argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
         ),
@@ -129,11 +129,11 @@ class ReviewVerb(Verb):
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.config and options.models:
-            return "--config already names the team; leave --config or --model out"
+            return "--config already names the team; leave out --config or --model"
         if options.num_agents is not None and not options.models:
             return "--num-agents needs --model"
         if options.diff is not None and (options.branch is not None or options.pr is not None):
-            return "--diff already names the change; leave --branch and --pr out"
+            return "--diff already names the change; leave out --branch and --pr"
         for file in options.output_files:
             if file.suffix not in SUFFIXES:
                 return f"--output {file}: the file name must end with one of {', '.join(SUFFIXES)}"

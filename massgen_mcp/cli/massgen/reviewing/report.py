@@ -183,7 +183,7 @@ def _finding(review: Review, one: Reviewed) -> dict[str, Any]:
 def _sarif(review: Review) -> dict[str, Any]:
     """What is refuted is no result."""
     rules = [
-        {"id": severity, "shortDescription": {"text": f"A finding that is {severity}"},
+        {"id": severity, "shortDescription": {"text": f"A finding of severity {severity}"},
          "defaultConfiguration": {"level": level}}
         for severity, level in _LEVELS.items()
     ]  # fmt: skip

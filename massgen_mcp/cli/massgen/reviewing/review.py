@@ -56,7 +56,7 @@ from massgen_mcp.views.plain_text import counted
 SHARE = 2 / 3
 """Of the budget, for those who review; what they leave is for those who refute."""
 
-NOTHING = "There is nothing to review: no file differs. Pass --branch BASE to compare with another branch."
+NOTHING = "There is nothing to review: no files differ. Pass --branch BASE to compare with another branch."
 
 PART, LEAST_PART = 0.8, 1_000
 """The share of what a model was shown that a part of the change fills, with the question; and its least characters."""
@@ -180,7 +180,7 @@ async def review(options: argparse.Namespace) -> int:
     max_usd = options.max_usd or team.config.budget.max_usd
     with keep_runs(_compute_subject(change, team.config, max_usd), keeps=given.listed) as kept:
         if kept.count:
-            print_error(f"This review was interrupted. It continues with {counted(kept.count, 'earlier run')}")
+            print_error(f"This review was interrupted. It continues from {counted(kept.count, 'earlier run')}")
         found = await _review_change(_Asked(given, team, max_usd, kept), change)
         code = _deliver(found, earlier, options, files)
         kept.forget()
@@ -238,7 +238,7 @@ async def _show_plan(given: CallerRequest) -> int:
             raise
         print_text(f"No agent can review the change: {error}")
         return EXIT_OK
-    print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it. No model was asked.")
+    print_text(f"{team.source}: {counted(len(team.config.agents), 'agent')} would review it. No model was called.")
     return EXIT_OK
 
 
@@ -304,12 +304,12 @@ async def _review_change(asked: _Asked, change: ReviewedChange) -> Review:
     notes += [f"the change is too long for the models, so they reviewed it in {len(parts)} parts"] if parts else []
     able = {agent.id: agent for name, agent in agents.items() if lost.get(name, LATE) == LATE}
     if findings:
-        print_error(f"{counted(len(findings), 'finding')}; another agent tries to refute each one")
+        print_error(f"{counted(len(findings), 'finding')}; another agent will try to refute each one")
     refuting = _Refuting(asked, parts or [change], able)
     findings = await refuting.judge_refutations(await refuting.tried(findings))
     undecided = sum(one.undecided for one in findings)
     notes += refuting.notes
-    notes += [f"nobody decided on {counted(undecided, 'finding')}"] if undecided else []
+    notes += [f"{counted(undecided, 'finding')} left undecided"] if undecided else []
     return Review(
         change,
         findings,
@@ -352,7 +352,7 @@ def _unclear(ended: RunState) -> tuple[str, ...]:
         lost = [
             f"{ended.agents[name].info.id}: {message}" for name, _, message in ended.degraded if name in ended.agents
         ]
-        only = f"only {ended.author} remained of {counted(len(ended.agents), 'reviewer')}"
+        only = f"of {counted(len(ended.agents), 'reviewer')}, only {ended.author} remained"
         reasons.append(f"{only} ({'; '.join(lost)})")
     if "cut_short" in work.weak and ended.budget_reached:
         reasons.append("the budget ran out before the review was complete; raise it with --max-usd")
@@ -461,7 +461,7 @@ class _Refuting:
         partly_read = ended.work_done.partly_read
         if partly_read:
             text = describe_partly_read(ended, partly_read).rstrip(".")
-            self.notes.append(f"the verdicts of {agent} don't count: {text}")
+            self.notes.append(f"{agent}'s verdicts don't count: {text}")
         else:
             verdicts[agent].update(_read_verdicts(ended.best_answer or ""))
 

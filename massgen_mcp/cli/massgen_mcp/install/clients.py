@@ -272,7 +272,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".junie/mcp/mcp.json",
             ".junie/mcp/mcp.json",
             _stdio,
-            "Junie's settings list the server under MCP. Start the IDE from a shell in which the keys are set.",
+            "Junie's settings list the server under MCP. Start the IDE from a shell where the keys are set.",
             Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
@@ -283,7 +283,7 @@ CLIENTS: Mapping[str, Client] = {
             _ZED_FILE,
             None,
             _zed_agent,
-            "Open Zed's agent panel and start a massgen thread. Start Zed from a shell in which the keys are set.",
+            "Open Zed's agent panel and start a massgen thread. Start Zed from a shell where the keys are set.",
             is_editor=True,
         ),
         Client(
@@ -294,7 +294,7 @@ CLIENTS: Mapping[str, Client] = {
             lambda _: ".jetbrains/acp.json",
             None,
             _agent,
-            "Choose massgen in the IDE's AI Chat. Start the IDE from a shell in which the keys are set.",
+            "Choose massgen in the IDE's AI Chat. Start the IDE from a shell where the keys are set.",
             is_editor=True,
         ),
         Client(
@@ -305,7 +305,7 @@ CLIENTS: Mapping[str, Client] = {
             _below_config("amp/settings.json"),
             ".amp/settings.json",
             _stdio,
-            "Restart Amp from a shell in which the keys are set; Amp asks you to approve a project's server first.",
+            "Restart Amp from a shell where the keys are set; Amp asks you to approve a project's server first.",
             Known(None, None, None, "unknown", "nothing found"),
         ),
         Client(
@@ -316,7 +316,7 @@ CLIENTS: Mapping[str, Client] = {
             _below_config("goose/config.yaml"),
             None,
             _goose,
-            "Start a new Goose session from a shell in which the keys are set; `goose info -v` shows the server.",
+            "Start a new Goose session from a shell where the keys are set; `goose info -v` shows the server.",
             Known(False, True, True, "5 minutes (set by `install`); unknown", "tried, 1.34; apps: its documentation"),
         ),
         Client(

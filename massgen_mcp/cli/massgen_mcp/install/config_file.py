@@ -171,7 +171,7 @@ def read_text(file: Path) -> str:
     if not file.is_file():
         raise refuse_change(file, "it isn't a file")
     if file.stat().st_size > MAX_BYTES:
-        raise refuse_change(file, f"it has more than {MAX_BYTES} bytes")
+        raise refuse_change(file, f"it is larger than {MAX_BYTES} bytes")
     try:
         return file.read_bytes().decode()
     except UnicodeDecodeError as error:

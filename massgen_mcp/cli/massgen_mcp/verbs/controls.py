@@ -52,7 +52,7 @@ def is_trusted(trust: str | None, demands: RunDemands) -> bool:
     digest of other demands.
     """
     if trust not in (None, AS_IT_IS, demands.digest):
-        message = f"--trust doesn't match the run's permissions, whose digest is {demands.digest}"
+        message = f"--trust doesn't match the digest of the run's permissions: {demands.digest}"
         raise MassgenError("config_untrusted", message)
     return trust is not None
 

@@ -32,9 +32,7 @@ NEXT = {
 
 async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options; this one has none
     """Start the server as a client would and delegate one question."""
-    print_line(
-        "massgen demo: three scripted agents, no API key needed. massgen calls no model: all answers are scripted."
-    )
+    print_line("massgen demo: three scripted agents, no API key needed. No model is called: all answers are scripted.")
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "massgen_mcp.cli.massgen_mcp.main"],
@@ -72,7 +70,7 @@ async def _follow(client: Client, run_id: str) -> None:
 
 def _print_result(result: dict[str, Any]) -> int:
     votes = (f"{vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}" for vote in result["votes"])
-    dissent = (f"dissent of {one['agent']} ({one['label']}): {one['preview']}" for one in result["dissent"])
+    dissent = (f"dissent by {one['agent']} ({one['label']}): {one['preview']}" for one in result["dissent"])
     print_line()
     print_line(f"get_result: {result['status']}, {result.get('outcome')}, in {result['seconds']:.2f} s")
     _tell_part("ANSWER", result.get("answer", "none").splitlines())
@@ -80,7 +78,7 @@ def _print_result(result: dict[str, Any]) -> int:
     _tell_part("FILES", [f"{name}: {path}" for name, path in result["paths"].items()])
     commands = ((*command.partition(" "), meaning) for command, meaning in NEXT.items())
     _tell_part(
-        "massgen called no model. For a real team, set a provider's key or start a local model server. Go on with:",
+        "No model was called. For a real team, set a provider key or start a local model server. Next steps:",
         [f"{_typed(program)} {rest}  # {meaning}" for program, _, rest, meaning in commands],
     )
     return EXIT_OK if result["status"] == "completed" else EXIT_FAILED

@@ -33,8 +33,8 @@ from massgen_mcp.runs.store.rebuild import Rebuilt, rebuild
 
 CHECKS_SECONDS = 300.0
 LOST = (
-    "not restored: marks (`massgen mark`) and the names of expired runs. Retention periods start again.\nThe list "
-    "doesn't show runs of `massgen`; these remain in the .massgen directories of their projects"
+    "not restored: marks (`massgen mark`) and the names of expired runs. Retention periods start over.\nThe list "
+    "doesn't show runs started with `massgen`; they remain in the .massgen directories of their projects"
 )
 
 _QUESTION = "What is six times seven?"
@@ -75,7 +75,7 @@ async def _try_whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
     try:
         await run_team(_QUESTION, config_dict={"agents": agents, "timeout_settings": limits})
     except MassgenError as error:
-        return DoctorCheck("run", "fail", f"a team of two reached no final answer: {error}")
+        return DoctorCheck("run", "fail", f"a team of two didn't reach a final answer: {error}")
     return DoctorCheck("run", "ok", "a team of two reached a final answer")
 
 

@@ -72,7 +72,7 @@ def _print_hooks(hooks: Change) -> None:
     print_line(f"The hooks that give Codex a run's result {state} {hooks.file}")
     if hooks.copy:
         print_line(f"Backup of the file: {hooks.copy}")
-    print_line("At its next start in a terminal, Codex asks whether you trust the hooks; /hooks lists them.")
+    print_line("The next time you start Codex in a terminal, it asks whether you trust the hooks; /hooks lists them.")
     print_line("Codex and `codex exec` run them only after you trust them. Until then, Codex must call wait_run.")
 
 
@@ -107,11 +107,13 @@ def _print_change(entry: _Entry, change: Change) -> None:
     if change.copy:
         print_line(f"Backup of the file: {change.copy}")
     if not entry.client.hands_on:
-        print_line(f"{title} passes no keys to servers. If a provider needs a key, use the bundle, which asks for it.")
+        print_line(
+            f"{title} doesn't pass keys to servers. If a provider needs a key, use the bundle, which asks for it."
+        )
     elif entry.passed_on:
         print_line(f"{title} passes these variables on from its environment: {', '.join(entry.passed_on)}")
     else:
-        print_line("No provider's key is set, so the server gets none. Set a key and repeat the command, or use --key.")
+        print_line("No provider key is set, so the server gets none. Set a key and repeat the command, or use --key.")
     print_line(f"Next: {entry.client.afterwards}")
 
 

@@ -24,7 +24,7 @@ async def run(options: argparse.Namespace) -> int:
     document = {"dry_run": options.dry_run, "bytes": pruned.bytes, "removed": removed, "failed": failed}
     would = "would delete" if options.dry_run else "deleted"
     lines = [f"{would} {one.what} of {one.run_id}, {_size(one.bytes)}" for one in pruned.removed]
-    lines.append(f"{would} {_size(pruned.bytes)} in all")
+    lines.append(f"{would} {_size(pruned.bytes)} in total")
     print_either(lines, json.dumps(document), as_json=options.json)
     if not options.json:
         print_error("\n".join(f"{run_id}: {cause}" for run_id, cause in pruned.failed))

@@ -22,7 +22,7 @@ def say_status(view: RunView) -> None:
         print_line(f"{view.row.run_id}: {view.state}; {view.damage}")
         return
     status = results.status(view)
-    how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress} %"
+    how_far = "" if view.ended else f", {status.phase}, {view.snapshot.progress}%"
     print_line(f"{status.run_id}: {status.status}{how_far}, {status.elapsed_seconds} s")
     if status.summary:
         print_line(f"  {status.summary}")
@@ -44,7 +44,7 @@ async def list_runs(options: argparse.Namespace) -> int:
         unapplied = await service.applier.find_unapplied(views)
         hides = not views and bool(await service.watcher.list_runs(replace(wanted, kind="all"), limit=1))
     page = results.run_list(views, options.limit, None, digests=digests, unapplied=unapplied)
-    others = " except those of batches and evaluations; `massgen runs --kind all` lists them" * hides
+    others = " except in batches and evaluations; `massgen runs --kind all` lists them" * hides
     lines = [f"{run.run_id}  {run.status:<14}  {run.age:>6} ago  {_describe_question(run)}" for run in page.runs]
     print_either(lines or [f"no runs{others}"], page.as_json(), as_json=options.json)
     return EXIT_OK
