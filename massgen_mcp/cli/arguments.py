@@ -90,3 +90,11 @@ RUN = argument(
     help="a run's ID or its first characters; default: the newest run in this directory",
 )
 OF_RUN = (JSON, RUN, STORE)
+CHANGED_RUN = argument(
+    "run_id",
+    metavar="ID",
+    nargs="?",
+    help="a run's ID or its first characters; without it, massgen asks about the newest run (only in a terminal)",
+)
+OF_CHANGED_RUN = (JSON, CHANGED_RUN, STORE)
+"""Of verbs that change something, so that an ID is never guessed where nobody can be asked."""

@@ -239,7 +239,10 @@ def new_since(file: ConfigFile, known: Acceptance | None) -> list[str]:
         return []
     earlier = _earlier_yes(file, known)
     new = [f"  + {describe(one)}" for one in file.reach.permissions if one not in earlier.accepted]
+    gone = sorted(f"  - {describe(one)}" for one in earlier.accepted if one not in file.reach.permissions)
     then = f"since it was accepted on {time.strftime('%Y-%m-%d', time.localtime(known.accepted))}"
+    if not new and gone:
+        return [f"It asks for nothing new {then}, and no longer for:", *gone]
     if not new:
         return [f"Its permissions haven't changed {then}; only its text or skills have."]
     lines = [f"New {then}:", *new]

@@ -156,6 +156,8 @@ def choose_remedy(reason: DropReason, limit: LimitKey | None) -> str:
 
 def _next_step(run: RunState) -> str:
     run_id = run.run_id[:_SHORT_ID]
+    if run.best_changes is not None and run.best_changes.count:
+        return f"`massgen result {run_id} --view diff` shows the changes, `--view full` every answer and vote"
     if run.answers:
         return f"`massgen result {run_id} --view full` shows every answer and vote"
     return f"`massgen status {run_id}` shows each agent's state"

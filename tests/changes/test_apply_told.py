@@ -240,4 +240,5 @@ def test_at_a_terminal_where_nobody_can_be_asked_nothing_is_applied(home: TempHo
     os.close(ours)
     assert done.returncode == 0
     assert b"NOT_APPLIED: 1 file; apply them with `massgen apply run-" in done.stderr
+    assert b"--view diff` shows the changes, `--view full` every answer and vote" in done.stderr
     assert repository.fingerprint() == before

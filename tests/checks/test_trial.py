@@ -170,5 +170,5 @@ def test_the_doctor_tries_the_checks_of_a_config_only_if_it_may_run(home: TempHo
     assert [one["level"] for one in tried("--config", str(found))] == ["ok", "warn"], "a person names it"
     assert run_command(home, SERVER_MODULE, "trust", str(found)).returncode == 0
     passed, void = tried()
-    assert passed["message"].startswith("passed: ")
+    assert passed["message"].startswith("can run; on your unchanged files: passed: ")
     assert "Fix: install no-such-program" in void["message"]

@@ -451,7 +451,7 @@ def test_comments_in_our_entry_stay_however_its_table_is_written(person: TempHom
 def test_further_variables_and_another_name_can_be_chosen(person: TempHome) -> None:
     install(person, "cursor", "--name", "second-opinion", "--key", "MY_MODEL_KEY")
     assert entry(person, "cursor", "second-opinion")["env"]["MY_MODEL_KEY"] == "${env:MY_MODEL_KEY}"
-    assert "never its value" in refused(person, "cursor", "--key", "sk-1234", code=USAGE)
+    assert "not its value" in refused(person, "cursor", "--key", "sk-1234", code=USAGE)
 
 
 def test_without_a_key_it_says_how_one_gets_there(person: TempHome) -> None:

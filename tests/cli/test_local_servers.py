@@ -96,6 +96,19 @@ def test_the_doctor_tells_which_config_is_asked_here_or_what_is_wrong_with_it(ho
     )
 
 
+async def test_the_doctor_warns_of_a_config_whose_local_server_is_not_running(home: TempHome) -> None:
+    config = home.work / ".massgen" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("agents: [{id: local, backend: {type: ollama, model: 'qwen3:4b'}}]\n")
+    async with with_ollama(home) as here:
+        there = await command(here, SERVER_MODULE, "doctor")
+    assert f"ok    config: {config}, instead of the default team: local (ollama/qwen3:4b)\n" in there.stdout
+    nobody = home.with_variables(OLLAMA_HOST=f"http://127.0.0.1:{await closed_port()}")
+    told = (await command(nobody, SERVER_MODULE, "doctor")).stdout
+    assert f"warn  config: {config}, instead of the default team: local (ollama/qwen3:4b)\n" in told
+    assert "      start ollama, or remove its agent\n" in told
+
+
 async def test_the_dialogue_saves_the_same_team(home: TempHome) -> None:
 
     def dialogue(here: TempHome) -> None:

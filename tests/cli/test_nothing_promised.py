@@ -243,7 +243,7 @@ def test_a_run_whose_directory_was_deleted_says_so_and_how_to_forget_it(home: Te
     shutil.rmtree(directory)
     for verb in ("status", "result"):
         told = massgen(row["run_id"], verb=verb)
-        assert "is gone" in told.all, verb
+        assert "is missing" in told.all, verb
         assert f"massgen prune {row['run_id']}" in told.all, verb
 
 

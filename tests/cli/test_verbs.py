@@ -312,7 +312,7 @@ def test_the_doctor_finds_a_fresh_home_well_and_names_keys_without_their_values(
     assert all(set(check) == {"name", "level", "message", "advice"} for check in checks)
     assert {"keys", "run store", "runner", "client"} <= {check["name"] for check in checks}
     tried = [check["message"] for check in checks if check["name"] == "commands of agents"]
-    assert [message.split()[:2] for message in tried] == [[level, "holds,"] for level in LEVELS]
+    assert [message.split()[:2] for message in tried] == [[level, "works;"] for level in LEVELS]
     assert all(check["advice"] for check in checks if check["level"] != "ok")
 
 

@@ -58,4 +58,4 @@ def test_a_patch_without_a_check_is_not_asked_for_again(home: TempHome) -> None:
     one = team(home, "one", member("a", RIGHT))
     done = run_command(home, COMMAND_MODULE, "eval", "--from", "runs", "--teams", config, "--against", one)
     assert done.returncode == 1
-    assert "1 run marked right, 0 of them usable (with a short answer, or with checks that pass on the" in done.stderr
+    assert "1 run marked right, 0 of them usable (they have a short answer, or checks that pass on the" in done.stderr

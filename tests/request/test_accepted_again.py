@@ -83,6 +83,21 @@ def test_after_a_change_every_question_says_what_is_new(place: Scene) -> None:
     assert "New since" not in place.verb("trust", str(place.repository))[1], "nothing changed"
 
 
+def test_a_config_that_asks_for_less_says_what_is_gone(place: Scene) -> None:
+    shared(place, orchestrator={"context_paths": [{"path": str(place.repository.parent), "permission": "read"}]})
+    assert place.verb("trust", str(place.repository))[0] == 0
+    shared(place)
+    code, _, err = place.run("--automation", "q")
+    assert code == 1
+    assert "haven't changed" not in err
+    lines = err.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("It asks for nothing new since "))
+    assert lines[at].endswith(", and no longer for:")
+    assert lines[at + 1] == f"  - reads: {place.repository.parent}"
+    assert place.verb("trust", str(place.repository))[0] == 0
+    assert place.run("--automation", "--dry-run", "q")[0] == 0
+
+
 async def test_a_yes_to_a_text_holds_where_this_version_counts_its_amounts_in_another_way(place: Scene) -> None:
     """An earlier version allowed ten million tokens beside any money, and stored that."""
     shared(place, budget={"max_usd": 25})

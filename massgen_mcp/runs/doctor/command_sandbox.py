@@ -79,7 +79,7 @@ def _check(report: LevelReport) -> DoctorCheck:
         )
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
-    return DoctorCheck("commands of agents", "ok", f"{report.level} is secure, {tried} tests run{noted}")
+    return DoctorCheck("commands of agents", "ok", f"{report.level} works; {tried} attempts to break out failed{noted}")
 
 
 async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:

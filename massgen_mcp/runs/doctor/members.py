@@ -19,6 +19,7 @@ from massgen_mcp.config.default_team import team_of
 from massgen_mcp.config.loader import config_places, is_team, load_config, missing_keys
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import LocalServerConfig
 from massgen_mcp.config.own_clis import CLAUDE_CODE, OWN_LOGINS_VARIABLE, OwnCli, installed_clis, logins_allowed
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.doctor.result import DoctorCheck
@@ -34,7 +35,7 @@ async def check_members(cwd: Path, environ: Mapping[str, str]) -> list[DoctorChe
     return [
         *_servers(servers, environ),
         _team_check(servers, clis, environ),
-        *_config(cwd, environ),
+        *_config(cwd, environ, servers),
         *await _clis(clis, environ),
         _ag2(),
         *map(_adapter, installed(MEMBERS).values()),
@@ -113,7 +114,7 @@ def _team_check(servers: list[LocalServer], clis: list[OwnCli], environ: Mapping
     return DoctorCheck("default team", "ok", f"{team.payment}: {_agents(team.config)}")
 
 
-def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
+def _config(cwd: Path, environ: Mapping[str, str], servers: list[LocalServer]) -> list[DoctorCheck]:
     """The config that is found from `cwd`, whose team is asked in place of the default one."""
     path = next(filter(is_team, config_places(cwd, environ)), None)
     if path is None:
@@ -123,8 +124,21 @@ def _config(cwd: Path, environ: Mapping[str, str]) -> list[DoctorCheck]:
     except MassgenError as error:
         return [DoctorCheck("config", "fail", f"{path} cannot be used", str(error))]
     missing = missing_keys(config, environ)
+    advice = [f"set {', '.join(missing)}"] if missing else []
+    advice += [f"start {name}, or remove its agent" for name in _find_silent_servers(config, servers)]
     message = f"{path}, instead of the default team: {_agents(config)}"
-    return [DoctorCheck("config", "warn" if missing else "ok", message, f"set {', '.join(missing)}" if missing else "")]
+    return [DoctorCheck("config", "warn" if advice else "ok", message, "; ".join(advice))]
+
+
+def _find_silent_servers(config: Config, servers: list[LocalServer]) -> list[str]:
+    """List the types of local model servers that agents need at the usual addresses, where none responds."""
+    found = {server.type for server in servers}
+    needed = [
+        agent.backend.type
+        for agent in config.agents
+        if isinstance(agent.backend, LocalServerConfig) and agent.backend.base_url is None
+    ]
+    return sorted({name for name in needed if name not in found})
 
 
 def _agents(config: Config) -> str:

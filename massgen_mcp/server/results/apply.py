@@ -234,4 +234,4 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "unchanged" if application.left_out:
             return "Nothing was changed; check the list of files left out."
         case "unchanged":
-            return "Nothing to do: the directories already have these changes."
+            return "Nothing to do: the directories are already in that state."

@@ -119,7 +119,12 @@ async def try_config_checks(named: str | None, cwd: Path) -> list[DoctorCheck]:
     except MassgenError as error:
         why, *rest = str(error).splitlines()
         return [DoctorCheck("checks", "warn" if named is None else "fail", f"not tried: {why}", "\n".join(rest))]
-    return [DoctorCheck("checks", "warn" if one.state == "void" else "ok", str(one), "") for one in tried]
+    return [
+        DoctorCheck("checks", "warn", str(one))
+        if one.state == "void"
+        else DoctorCheck("checks", "ok", f"can run; on your unchanged files: {one}")
+        for one in tried
+    ]
 
 
 def _check_of(rebuilt: Rebuilt) -> DoctorCheck:
