@@ -229,7 +229,7 @@ CODES_HEAD = """
 ## Codes of errors
 
 Every interface reports rejected requests as `ERROR CODE:`; in Python, the code is the attribute `code` of
-`MassgenError`. The command line also has [exit codes](cli.md#exit-codes).
+`MassgenError`. On the command line, see also the [exit codes](cli.md#exit-codes).
 
 """
 

@@ -15,7 +15,7 @@ def check_question(question: str) -> None:
         raise MassgenError(
             "invalid_arguments",
             f"the question has {len(question)} characters; the limit is {MAX_QUESTION_CHARACTERS}. "
-            "Put large material in files and list them in context_paths",
+            "Put long texts in files and list the files in context_paths",
         )
     check_text("the question", question)
 

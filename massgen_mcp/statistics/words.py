@@ -33,7 +33,7 @@ def statistics_lines(statistics: Statistics) -> Iterator[str]:
     yield f"{money_text(figures.money)}, {count(figures.tokens)} tokens, {counted(figures.calls, 'call')}"
     yield f"{clock(figures.seconds)} of work; median duration {clock(figures.median_seconds)}"
     if figures.first_answer.of:
-        yield f"the winner's first answer won in {share_text(figures.first_answer, 'runs')}"
+        yield f"the winning answer was its agent's first one in {share_text(figures.first_answer, 'runs')}"
         yield f"the first vote decided the outcome in {share_text(figures.first_ballot, 'runs')}"
     yield from _teams(statistics)
     yield from _model_table(statistics)

@@ -454,7 +454,7 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     """
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
     parts = [
-        f"same content: {' = '.join(camp.answers)} ({camp.votes} vote{('' if camp.votes == 1 else 's')} together)"
+        f"same content: {' = '.join(camp.answers)} ({camp.votes} vote{('' if camp.votes == 1 else 's')} combined)"
         for camp in camps
     ]
     if event.run_off is not None:

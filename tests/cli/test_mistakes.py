@@ -135,7 +135,9 @@ MISTAKES = {
     "too short to apply": Mistake("massgen apply x", 3, "at least 4 characters of the id"),
     "answer nothing": Mistake("massgen answer", 64, "TEXT is missing: massgen answer TEXT"),
     "no verdict": Mistake("massgen mark run-7f3a", 64, "add `right` or `wrong`"),
-    "no number of dollars": Mistake("massgen raise-budget run-abcd lots", 64, "USD: expected a number that is 0 or greater"),
+    "no number of dollars": Mistake(
+        "massgen raise-budget run-abcd lots", 64, "USD: expected a number that is 0 or greater"
+    ),
     "--vew": Mistake("massgen result --vew votes", 64, "did you mean '--view'?"),
     "an option of no verb": Mistake("massgen runs --nope", 64, "`massgen help runs` lists its options"),
     "page and view": Mistake("massgen result --page --view votes", 64, "leave out --view and --agent"),

@@ -132,7 +132,10 @@ async def test_the_status_says_why_a_call_waits_for_the_budget_and_which_keys_ch
     async with busy_server(answering(), hold=hold) as double, home.client() as client:
         config = team(home, double, 2)
         planned = await call(client, "start_run", question="q", config=config, dry_run=True)
-        assert f"Each call to chatcompletion/{MODEL} reserves up to $0.32, so other agents' calls may delay it" in planned["estimate"]
+        assert (
+            f"Each call to chatcompletion/{MODEL} reserves up to $0.32, so other agents' calls may delay it"
+            in planned["estimate"]
+        )
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         with anyio.fail_after(60):
             while "waits until they end" not in (

@@ -134,7 +134,9 @@ async def test_no_program_starts_before_the_yes_and_an_agent_cannot_give_it(home
         assert f"To continue the run: massgen resume {run_id} --trust" in told
         assert there.told("import", file)["known"]
         assert "config_untrusted" in there.verb("resume", run_id, code=1)
-        assert "digest of the run's permissions: sha256:" in there.verb("resume", run_id, f"--trust=sha256:{'0' * 64}", code=1)
+        assert "digest of the run's permissions: sha256:" in there.verb(
+            "resume", run_id, f"--trust=sha256:{'0' * 64}", code=1
+        )
         there.verb("doctor", "--rebuild")
         standing = there.told("status", run_id)
         assert ", and you haven't accepted its permissions" in standing["reason"]

@@ -200,14 +200,14 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
         result = await call(client, "get_result", run_id=run_id)
     assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "majority", 11)
     assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
-    assert "same content: a's 1st answer = b's 1st answer (3 votes together)" in result["note"]
+    assert "same content: a's 1st answer = b's 1st answer (3 votes combined)" in result["note"]
     assert [dissent["label"] for dissent in result["dissent"]] == ["agent4.1"]
     record = json.loads((home.run_directory(run_id) / "coordination_events.json").read_text())
     assert record["camps"][0] == {"answers": ["agent1.1", "agent2.1"], "votes": 3}
     said = {e["agent_id"]: e["context"]["same_as"] for e in record["events"] if e["event_type"] == "vote_cast"}
     assert [said[f"agent_{letter}"] for letter in "abcde"] == [["agent2.1"], ["agent1.1"], ["agent1.1"], [], None]
     table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
-    assert "agent1.1 = agent2.1 (3 votes together)" in " ".join(table.split())
+    assert "agent1.1 = agent2.1 (3 votes combined)" in " ".join(table.split())
 
 
 async def test_a_tie_is_voted_on_once_more_then_stays_one_and_the_result_tells_both(home: TempHome) -> None:

@@ -154,7 +154,11 @@ def _find_faults(home: TempHome, place: Path, case: FileCase) -> Iterator[str]:
             said, told = DOORS[door](home, place, case)
             if case.permission == "write" and said.code == 0:
                 yield f"exit code 0, and no copy could be made: {told}"
-            if case.permission == "read" and said.code in (0, 1) and not re.search("is read-only|couldn't be copied", told):
+            if (
+                case.permission == "read"
+                and said.code in (0, 1)
+                and not re.search("is read-only|couldn't be copied", told)
+            ):
                 yield f"nothing says that there was no copy: {told}"
         case "check", door:
             said, told = DOORS[door](home, place, case)

@@ -67,7 +67,7 @@ def test_outcomes_money_wins_and_agreement_are_those_of_the_runs(played: TempHom
 def test_a_terminal_is_told_counts_beside_every_share_and_no_percents_of_few(played: TempHome) -> None:
     text = verb(played, "stats")
     assert text.startswith("4 runs ended\n3 completed, 1 failed\n")
-    assert "the winner's first answer won in 2 of 3 runs\n" in text
+    assert "the winning answer was its agent's first one in 2 of 3 runs\n" in text
     assert "%" not in text
     (local,) = [line for line in text.splitlines() if line.startswith("local ")]
     assert local.endswith("cost n/a")

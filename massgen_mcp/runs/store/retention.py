@@ -169,5 +169,5 @@ def expired_run(row: RunRow) -> MassgenError:
     how = f"{row.state} ({row.outcome})" if row.outcome else row.state
     when = time.strftime("on %Y-%m-%d %H:%M UTC", time.gmtime(row.ended)) if row.ended else "some time ago"
     return MassgenError(
-        "expired", f"run {row.run_id} ended as {how} {when}; massgen has since removed its results. Start a new run"
+        "expired", f"run {row.run_id} ended {when}: {how}; massgen has since removed its results. Start a new run"
     )
