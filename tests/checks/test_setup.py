@@ -80,7 +80,7 @@ async def test_what_a_setup_makes_is_there_for_agents_and_checks_which_may_write
     ("setup", "why"),
     [
         ("echo no such package; exit 4", "exit code 4"),
-        ("sleep 600", "its time limit"),
+        ("sleep 600", "timed out after"),
         ("exec kill -9 $$", "exit code"),
     ],
 )

@@ -24,10 +24,11 @@ async def test_runs_leave_no_open_files_and_no_threads_behind(tmp_path: Path) ->
     context.mkdir()
     config = team(*SCRIPTS, orchestrator={"context_paths": [{"path": str(context)}]})
     await run_team(tmp_path / "first", config)  # makes what is made once per process
-    before = open_files(), threading.active_count()
+    before, threads = open_files(), threading.active_count()
     for number in range(20):
         await run_team(tmp_path / str(number), config)
-    assert (open_files(), threading.active_count()) == before
+    assert open_files() == before
+    assert threading.active_count() < threads + 10, "the pool of threads may grow on a busy machine, but not by each run"
 
 
 async def test_a_run_that_breaks_leaves_no_open_files_behind(tmp_path: Path) -> None:
