@@ -28,7 +28,7 @@ async def test_runs_leave_no_open_files_and_no_threads_behind(tmp_path: Path) ->
     for number in range(20):
         await run_team(tmp_path / str(number), config)
     assert open_files() == before
-    assert threading.active_count() < threads + 10, "the pool of threads may grow on a busy machine, but not by each run"
+    assert threading.active_count() < threads + 10, "a busy machine has more threads, but not more with each run"
 
 
 async def test_a_run_that_breaks_leaves_no_open_files_behind(tmp_path: Path) -> None:

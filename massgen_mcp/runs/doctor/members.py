@@ -123,9 +123,10 @@ def _config(cwd: Path, environ: Mapping[str, str], servers: list[LocalServer]) -
         config = load_config(path, environ=environ, base_dir=cwd)
     except MassgenError as error:
         return [DoctorCheck("config", "fail", f"{path} cannot be used", str(error))]
+    advice = [f"start {name}, or remove its agent" for name in _find_silent_servers(config, servers)]
     missing = missing_keys(config, environ)
-    advice = [f"set {', '.join(missing)}"] if missing else []
-    advice += [f"start {name}, or remove its agent" for name in _find_silent_servers(config, servers)]
+    if missing:
+        advice.insert(0, f"set {', '.join(missing)}")
     message = f"{path}, instead of the default team: {_agents(config)}"
     return [DoctorCheck("config", "warn" if advice else "ok", message, "; ".join(advice))]
 

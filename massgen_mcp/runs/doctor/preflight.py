@@ -125,10 +125,11 @@ async def require_models(
         for whom, asking in unknown.items():
             tasks.start_soon(ask, whom, asking[0][1])
     found = {whom: names for whom, names in read.items() if names}
-    for whom in unknown if blocked else found:
-        left_alone.pop(whom, None)
     if blocked:
+        left_alone.clear()
         raise MassgenError("config_invalid", "\n".join(blocked))
+    for whom in found:
+        left_alone.pop(whom, None)
     if found and kept:
         _keep(kept, {**lists, **{address: _Kept(time.time(), names) for (address, _), names in found.items()}})
     unlisted = _judged(
