@@ -98,7 +98,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "circuit open: … failed … times in a row; massgen …; last failure: …",
             "massgen pauses calls after repeated failures ([circuit](providers-traffic.md#circuit)).",
-            "Fix the cause that the message names.",
+            "Fix the problem described in the message.",
         ),
         Entry(
             "no accepted action in … attempts in a row",

@@ -49,7 +49,7 @@ def network_message(path: Path, kind: str) -> str:
     return f"{path} is on a network file system ({kind}), where locks and the run store aren't reliable"
 
 
-LOCAL_ADVICE = "set MASSGEN_MCP_HOME to a directory on a local disk of this machine"
+LOCAL_ADVICE = "set MASSGEN_MCP_HOME to a directory on a local disk"
 
 
 def type_of_mount(mountinfo: str, mount: int) -> str | None:

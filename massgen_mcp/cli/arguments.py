@@ -83,18 +83,15 @@ STORE = argument(
     help="database for runs: postgresql://..., without a password (other users can see command lines); default: none",
 )
 LOG_FORMAT = argument("--log-format", choices=["text", "json"], default="text", help="log format (text)")
-RUN = argument(
-    "run_id",
-    metavar="ID",
-    nargs="?",
-    help="a run's ID or its first characters; default: the newest run in this directory",
-)
+
+
+def _run_id(absent: str) -> CommandArgument:
+    """`absent`: what the verb does without an ID."""
+    return argument("run_id", metavar="ID", nargs="?", help=f"a run's ID or its first characters; {absent}")
+
+
+RUN = _run_id("default: the newest run in this directory")
 OF_RUN = (JSON, RUN, STORE)
-CHANGED_RUN = argument(
-    "run_id",
-    metavar="ID",
-    nargs="?",
-    help="a run's ID or its first characters; without it, massgen asks about the newest run (only in a terminal)",
-)
-OF_CHANGED_RUN = (JSON, CHANGED_RUN, STORE)
+RUN_TO_CHANGE = _run_id("without it, massgen asks about the newest run (only in a terminal)")
+OF_RUN_TO_CHANGE = (JSON, RUN_TO_CHANGE, STORE)
 """Of verbs that change something, so that an ID is never guessed where nobody can be asked."""

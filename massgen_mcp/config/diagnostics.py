@@ -18,7 +18,7 @@ from massgen_mcp.config.yaml_reader import Place, show_key
 from massgen_mcp.nearest import nearest
 
 _BY_KEY = {
-    "api_key_env": "expected the NAME of an environment variable in capitals, never the key itself",
+    "api_key_env": "expected the name of an environment variable, in capitals, not the key itself",
     "api_version": "expected v1, or a version such as 2024-10-21",
     "base_url": "expected an http:// or https:// address without spaces, credentials, ? or #, such as "
     "http://localhost:8000/v1",

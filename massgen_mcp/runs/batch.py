@@ -87,7 +87,7 @@ def questions_of(texts: Iterable[str], source: str) -> list[BatchQuestion]:
 
 def _refuse(faults: Sequence[str]) -> None:
     if faults:
-        raise MassgenError("invalid_arguments", "\n".join([*faults, "Nothing was asked."]))
+        raise MassgenError("invalid_arguments", "\n".join([*faults, "No model was called."]))
 
 
 class Batch:

@@ -26,7 +26,7 @@ def nested_runs(run: RunState) -> dict[str, dict[str, Any]]:
 
 def status_lines(run: RunState, now: float) -> list[str]:
     """`now`: seconds since the epoch."""
-    doing = f" ({run.phase}, {run.progress} %)" if run.state == "running" else ""
+    doing = f" ({run.phase}, {run.progress}%)" if run.state == "running" else ""
     head = f"{run.run_id}: {run.state}{doing}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
     return [head, *(_agent_words(name, agent) for name, agent in run.agents.items()), *_why(run)]
 

@@ -93,7 +93,7 @@ def money_notes(run: RunState) -> list[str]:
     if estimated := run.spent.estimated_calls:
         notes.append(
             f"The cost of {estimated} calls is an estimate: they went through a gateway, and massgen used the "
-            "prices of the models' own providers. For exact costs, set `price_as` or `price` in the config."
+            "model makers' list prices. For exact costs, set `price_as` or `price` in the config."
         )
     return notes
 

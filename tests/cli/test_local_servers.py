@@ -106,7 +106,7 @@ async def test_the_doctor_warns_of_a_config_whose_local_server_is_not_running(ho
     nobody = home.with_variables(OLLAMA_HOST=f"http://127.0.0.1:{await closed_port()}")
     told = (await command(nobody, SERVER_MODULE, "doctor")).stdout
     assert f"warn  config: {config}, instead of the default team: local (ollama/qwen3:4b)\n" in told
-    assert "      start ollama, or remove its agent\n" in told
+    assert "      start ollama and load a model, or remove its agent\n" in told
 
 
 async def test_the_dialogue_saves_the_same_team(home: TempHome) -> None:

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import fields
 from pathlib import Path
 
-from massgen_mcp.cli.arguments import OF_CHANGED_RUN, TRUST, VERDICTS, YES, amount, output
+from massgen_mcp.cli.arguments import OF_RUN_TO_CHANGE, TRUST, VERDICTS, YES, amount, output
 from massgen_mcp.cli.command_line import argument
 from massgen_mcp.cli.exits import CODES_OF_QUESTION
 from massgen_mcp.cli.verb import Verb, run_async
@@ -14,7 +14,7 @@ class ApplyVerb(Verb):
     help = "apply a run's changes to your files, all or nothing"
     changes_run = True
     arguments = (
-        *OF_CHANGED_RUN,
+        *OF_RUN_TO_CHANGE,
         YES,
         argument("--dry-run", action="store_true", help="show what would change, without changing it"),
         argument("--agent", metavar="NAME", help="apply this agent's changes instead of the winner's"),
@@ -50,14 +50,14 @@ class AnswerVerb(Verb):
     help = "answer a run's question"
     work = "controls:control_run"
     changes_run = True
-    arguments = (*OF_CHANGED_RUN, YES, argument("text", metavar="TEXT", help="the answer"))
+    arguments = (*OF_RUN_TO_CHANGE, YES, argument("text", metavar="TEXT", help="the answer"))
 
 
 class RaiseBudgetVerb(Verb):
     help = "raise a run's budget, even if the run is already waiting for more"
     work = "controls:control_run"
     changes_run = True
-    arguments = (*OF_CHANGED_RUN, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
+    arguments = (*OF_RUN_TO_CHANGE, YES, argument("usd", metavar="USD", type=amount, help="new max_usd in US dollars"))
 
 
 class MarkVerb(Verb):
@@ -65,7 +65,7 @@ class MarkVerb(Verb):
     work = "controls:mark_run"
     changes_run = True
     arguments = (
-        *OF_CHANGED_RUN,
+        *OF_RUN_TO_CHANGE,
         YES,
         argument("verdict", metavar="VERDICT", nargs="?", choices=VERDICTS, help="right or wrong"),
         argument("--agent", metavar="NAME", help="mark this agent's answer"),
@@ -85,7 +85,7 @@ class CancelVerb(Verb):
     help = "stop a run, keeping its best answer"
     work = "controls:control_run"
     changes_run = True
-    arguments = (*OF_CHANGED_RUN, YES)
+    arguments = (*OF_RUN_TO_CHANGE, YES)
 
 
 class ResumeVerb(Verb):
@@ -93,7 +93,7 @@ class ResumeVerb(Verb):
     help = "continue an interrupted run, using the keys in this environment"
     changes_run = True
     arguments = (
-        *OF_CHANGED_RUN,
+        *OF_RUN_TO_CHANGE,
         YES,
         TRUST,
         argument("--here", action="store_true", help="continue the run in this process and show it"),

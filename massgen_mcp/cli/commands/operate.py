@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_CHANGED_RUN, STORE, TRUST, YES, amount, output
+from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_RUN_TO_CHANGE, STORE, TRUST, YES, amount, output
 from massgen_mcp.cli.command_line import ArgumentGroups, argument, counting_number, whole_number
 from massgen_mcp.cli.verb import Verb
 
@@ -111,7 +111,7 @@ class ExportVerb(Verb):
     help = "export a run to one file, for import into another store"
     work = "moving:export_run"
     changes_run = True
-    arguments = (*OF_CHANGED_RUN, YES, output("file to write; default: ID.tar.gz in this directory", dest="to"))
+    arguments = (*OF_RUN_TO_CHANGE, YES, output("file to write; default: ID.tar.gz in this directory", dest="to"))
 
 
 class ImportVerb(Verb):

@@ -123,7 +123,7 @@ def _config(cwd: Path, environ: Mapping[str, str], servers: list[LocalServer]) -
         config = load_config(path, environ=environ, base_dir=cwd)
     except MassgenError as error:
         return [DoctorCheck("config", "fail", f"{path} cannot be used", str(error))]
-    advice = [f"start {name}, or remove its agent" for name in _find_silent_servers(config, servers)]
+    advice = [f"start {name} and load a model, or remove its agent" for name in _find_silent_servers(config, servers)]
     missing = missing_keys(config, environ)
     if missing:
         advice.insert(0, f"set {', '.join(missing)}")

@@ -102,12 +102,13 @@ async def require_models(
         return " ".join(notes) or None
     await imported(*ASKING)
     lists = _read_kept(kept) if kept else {}
-    now, left_alone = time.monotonic(), {} if silent is None else silent
+    now = time.monotonic()
+    silent_until = {} if silent is None else silent
     unknown: dict[Whom, list[tuple[str, AnyHttpBackend]]] = {}
     for agent_id, backend, address in wanted:
         whom = address, find_key(backend, environ)
         is_known = _has(lists.get(address, _NONE).names, backend.model) and not is_behind_proxy(backend, environ)
-        if not is_known and left_alone.get(whom, 0.0) <= now:
+        if not is_known and silent_until.get(whom, 0.0) <= now:
             unknown.setdefault(whom, []).append((agent_id, backend))
     read: dict[Whom, list[str]] = {}
 
@@ -120,16 +121,15 @@ async def require_models(
             ):
                 (blocked if is_certain(fault) else notes).append(str(fault))
 
-    left_alone.update(dict.fromkeys(unknown, now + SILENT_SECONDS))  # even if the caller stops waiting
+    silent_until.update(dict.fromkeys(unknown, now + SILENT_SECONDS))  # even if the caller stops waiting
     async with anyio.create_task_group() as tasks:
         for whom, asking in unknown.items():
             tasks.start_soon(ask, whom, asking[0][1])
     found = {whom: names for whom, names in read.items() if names}
     if blocked:
-        left_alone.clear()
+        silent_until.update(dict.fromkeys(unknown, 0.0))
         raise MassgenError("config_invalid", "\n".join(blocked))
-    for whom in found:
-        left_alone.pop(whom, None)
+    silent_until.update(dict.fromkeys(found, 0.0))
     if found and kept:
         _keep(kept, {**lists, **{address: _Kept(time.time(), names) for (address, _), names in found.items()}})
     unlisted = _judged(

@@ -66,7 +66,7 @@ class BaseCheck(ResultPart):
 
     def text(self) -> str:
         how = f" ({self.how})" if self.how is not None else ""
-        return f"check {self.state}: {self.command}{how}{f'. Cure: {self.cure}' if self.cure is not None else ''}"
+        return f"check {self.state}: {self.command}{how}{f'. Fix: {self.cure}' if self.cure is not None else ''}"
 
 
 class Waiting(ResultPart):
