@@ -4,6 +4,7 @@ Must not know any provider's wire format, nor import an SDK: importing one takes
 """
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -324,6 +325,9 @@ class PlainClient:
         await self._http.aclose()
 
 
+_EMPTY_LINES = re.compile(rb"\n{2,}")
+
+
 async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:
     """The values of a reply, one a line; empty lines are none, nor is one that the end of the reply cuts off.
 
@@ -331,7 +335,7 @@ async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:
     """
     line = bytearray()
     async for chunk in chunks:
-        *ends, rest = chunk.split(b"\n")
+        *ends, rest = _EMPTY_LINES.sub(b"\n", chunk).split(b"\n")
         for end in ends:
             _lengthen(line, end)
             if line.strip():

@@ -27,7 +27,7 @@ from massgen_mcp.money.price_bounds import HighestPrice, highest_price
 from massgen_mcp.money.price_list import register_cache
 
 if TYPE_CHECKING:
-    from genai_prices.types import PriceCalculation
+    from genai_prices.types import ModelInfo, PriceCalculation, Provider
 
 _MILLION = Decimal(1_000_000)
 _LONG_WRITE = 1.6
@@ -173,8 +173,8 @@ class Tariff:
         places = dict.fromkeys(
             (self.price_as and self.price_as.address, self.guess and self.guess.address, self.listed_at)
         )
-        found = (_window_of(name, place) for place in places if place is not None for name in names)
-        return next(filter(None, found), None)
+        found = (_find_model(name, place, None) for place in places if place is not None for name in names)
+        return next((row.context_window for _, row in filter(None, found) if row.context_window), None)
 
 
 def tariff_of(config: BackendConfig, environ: Mapping[str, str], *, bounded: bool = True) -> Tariff:
@@ -292,8 +292,10 @@ def _look_up_anywhere(model: str, usage: Usage, guess: Guess) -> Decimal | None:
 def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None = None) -> Decimal | None:
     """None: the list has no price. Without `url` and `provider` the model's name tells whose it is."""
     from genai_prices import Usage as ListUsage
-    from genai_prices import calc_price
 
+    found = _find_model(model, url, provider)
+    if found is None:
+        return None
     cached, written, long = _cached_tokens(usage)
     listed = ListUsage(
         input_tokens=usage.input_tokens,
@@ -303,28 +305,26 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
         output_tokens=usage.output_tokens,
         web_searches=usage.web_searches,
     )
+    owner, row = found
     try:
-        if url is not None:
-            found = calc_price(listed, model, provider_api_url=url)
-        else:
-            found = calc_price(listed, model, provider_id=provider)
+        price = row.calc_price(listed, owner)
     except (LookupError, ValueError):
         return None
-    return found.total_price if _is_of_a_chat_model(found) else None
+    return price.total_price if _is_of_a_chat_model(price) else None
 
 
-@lru_cache(maxsize=1024)  # unlike a price, it is the same at every time of the day
-def _window_of(model: str, url: str) -> int | None:
+@lru_cache(maxsize=1024)  # the list itself looks through all of its models for a name that it doesn't have
+def _find_model(model: str, url: str | None, provider: str | None) -> "tuple[Provider, ModelInfo] | None":
+    """Return a model of the list, and whose it is there; None if the list doesn't have it."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, found = get_snapshot().find_provider_model(model, None, None, url)
+        return get_snapshot().find_provider_model(model, None, provider, url)
     except (LookupError, ValueError):
         return None
-    return found.context_window
 
 
-register_cache(_window_of.cache_clear)
+register_cache(_find_model.cache_clear)
 
 
 def _is_of_a_chat_model(found: "PriceCalculation") -> bool:
