@@ -7,7 +7,7 @@ started in the usual way. A copy whose connection ends is killed. PYTHON is what
 what it starts comes here, too. To everybody who looks into `/proc` a copy shows the arguments and variables that it was
 started with, for which PADDING and the variables of this process make room.
 
-Must not import a provider's SDK: what a program imports is measured elsewhere, on processes of its own.
+What a program imports by itself is measured elsewhere, on processes of its own.
 """
 
 import ast
@@ -50,15 +50,22 @@ PRELOADED = (
     "genai_prices.data",
     "httpcore2",
     "importlib.resources.readers",
+    "massgen_mcp.backends.agent_types.local_servers",
+    "massgen_mcp.backends.agent_types.provider_models",
     "massgen_mcp.backends.agent_types.scripted",
+    "massgen_mcp.backends.chatcompletion",
     "massgen_mcp.backends.scripted",
     "massgen_mcp.cli.boundary",
     "massgen_mcp.cli.massgen_mcp.install",
     "massgen_mcp.cli.massgen_mcp.main",
-    "massgen_mcp.cli.commands.operate",
     "massgen_mcp.cli.commands.ask",
+    "massgen_mcp.cli.commands.decide",
+    "massgen_mcp.cli.commands.look",
+    "massgen_mcp.cli.commands.operate",
     "massgen_mcp.cli.live.terminal",
+    "massgen_mcp.cli.manual",
     "massgen_mcp.cli.massgen.chat",
+    "massgen_mcp.cli.massgen.command",
     "massgen_mcp.cli.massgen.main",
     "massgen_mcp.cli.massgen.one_run",
     "massgen_mcp.cli.massgen.reporting",
@@ -80,6 +87,7 @@ PRELOADED = (
     "massgen_mcp.server.results",
     "massgen_mcp.server.stdio",
     "massgen_mcp.views.markdown",
+    "openai.resources.chat",
     "rich.console",
     "rich.logging",
     "wcwidth",

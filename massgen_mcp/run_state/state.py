@@ -63,6 +63,9 @@ from massgen_mcp.run_state.work_done import WorkDone
 
 
 class RunState(RunFacts):
+    _work_done: WorkDone | None = None
+    """As it follows from the facts; None: it has not been asked for since they changed."""
+
     @classmethod
     def begin(cls, agents: Iterable[AgentInfo], rules: Rules, budget: Budget) -> Self:
         """A run before its first event, as the process knows it that decides by these rules."""
@@ -72,6 +75,7 @@ class RunState(RunFacts):
 
     def apply(self, record: LogRecord) -> None:
         """Fold one more record in."""
+        self._work_done = None
         event = record.event
         self.seq, self.updated_at, self.clock = record.seq, record.time, record.clock
         agent = getattr(event, "agent", None)
@@ -92,10 +96,13 @@ class RunState(RunFacts):
 
     @property
     def work_done(self) -> WorkDone:
-        return WorkDone.from_run(self)
+        if self._work_done is None:
+            self._work_done = WorkDone.from_run(self)
+        return self._work_done
 
     def end_with(self, event: RunEnd) -> None:
         """Have the run ended like this, whatever became of the rest of the fold."""
+        self._work_done = None
         self.end = event
         for name, agent in self.agents.items():
             self._idle(name)

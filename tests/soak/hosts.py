@@ -43,9 +43,11 @@ LOADED = [
     "massgen_mcp.api.notebook",
     "massgen_mcp.api.performing",
     "massgen_mcp.api.request",
+    "massgen_mcp.backends.chatcompletion",
     "massgen_mcp.cli.massgen.one_run",
     "massgen_mcp.integrations.litellm_provider",
     "massgen_mcp.runs.host.assembly",
+    "openai.resources.chat",
 ]
 """What the own processes have imported when they begin."""
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM fetches prices from the network

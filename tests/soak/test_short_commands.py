@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.long, pytest.mark.uncounted]
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_nothing_of_a_hostile_command_is_left_however_it_ends(home: TempHome, level: LevelName) -> None:
-    told = await commands(home, each=3, levels=(level,), most_seconds=PATIENCE_SECONDS)
-    assert "18 hostile commands" in told
+    told = await commands(home, each=2, levels=(level,), most_seconds=PATIENCE_SECONDS)
+    assert "12 hostile commands" in told
     assert "0 left" in told
 
 

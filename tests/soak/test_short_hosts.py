@@ -12,7 +12,7 @@ __all__ = ["home"]
 
 pytestmark = [pytest.mark.long, pytest.mark.uncounted, needs("postgres")]
 
-CHOSEN = ("none", "401", "missing key", "SIGTERM", "full disk", "cancel")
+CHOSEN = ("none", "missing key", "SIGTERM", "full disk", "cancel")
 
 
 def choose(name: str) -> HostFault:
