@@ -191,9 +191,6 @@ class _Builder:
             for name, agent in self.run.agents.items()
         )
 
-    def _id(self, name: str) -> str:
-        return self.run.agents[name].info.id
-
     # -- time -----------------------------------------------------------------------------------------------------
 
     def _since(self, time: float) -> float:

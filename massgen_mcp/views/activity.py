@@ -23,8 +23,9 @@ from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.sentences import WORKFLOW_TOOLS, sentence_of
-from massgen_mcp.views.votes_text import name_of, votes_won
+from massgen_mcp.views.votes_text import votes_won
 
 KEPT_CALLS = 20
 KEPT_CHARACTERS = 8000
@@ -103,7 +104,7 @@ def _sentences(run: RunState, doing: Activities) -> str:
     if (asked := run.input_required) is not None:
         if asked.kind == "budget_reached":
             return "The next call would exceed the budget: raise it, or finish with the existing answers"
-        return f"{name_of(run, asked.agent) if asked.agent else 'The team'} has a question for you"
+        return f"{name_agent(run, asked.agent) if asked.agent else 'The team'} has a question for you"
     match run.state:
         case "queued":
             return "The run is queued"
@@ -182,7 +183,7 @@ def _voting(run: RunState, doing: Activities) -> str:
 def _won(run: RunState, what: str) -> str:
     if run.winner is None:
         return f"The winner {what}"
-    who = name_of(run, run.winner.agent)
+    who = name_agent(run, run.winner.agent)
     won = votes_won(run)
     return f"{who} won with {won} and {what}" if won else f"{who} {what}"
 

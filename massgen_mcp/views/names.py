@@ -14,6 +14,13 @@ _ANSWER = re.compile(r"\bagent(\d+)\.(\d+)\b")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
+def name_agent(run: RunState, name: str) -> str:
+    """Return the id that the config has for the agent; any other name as it is."""
+    if name not in run.agents:
+        return name
+    return run.agents[name].info.id
+
+
 def name_answer(run: RunState, label: str) -> str:
     """Return whose answer it is, and which of theirs."""
     if (found := _ANSWER.fullmatch(label)) is None:
@@ -30,7 +37,7 @@ def replace_names(run: RunState, text: str) -> str:
     text = _SHOWN_AS.sub("", text)
     text = _NEW_ANSWER.sub(lambda found: f"{format_ordinal(int(found[1]))} answer", text)
     text = _ANSWER.sub(lambda found: name_answer(run, found[0]), text)
-    return _AGENT.sub(lambda found: _name_agent(run, found[0]), text)
+    return _AGENT.sub(lambda found: name_agent(run, found[0]), text)
 
 
 def format_ordinal(number: int) -> str:
@@ -38,9 +45,3 @@ def format_ordinal(number: int) -> str:
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}{_ENDINGS.get(number % 10, 'th')}"
-
-
-def _name_agent(run: RunState, name: str) -> str:
-    if name not in run.agents:
-        return name
-    return run.agents[name].info.id

@@ -11,8 +11,9 @@ from massgen_mcp.events.parts import Outcome
 from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import Weakness
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.plain_text import counted, preview, unmarked
-from massgen_mcp.views.votes_text import MAX_REASON, list_dissent, name_of
+from massgen_mcp.views.votes_text import MAX_REASON, list_dissent
 
 MAX_NAMED = 3
 """Agents that a clause names."""
@@ -179,7 +180,7 @@ def _conjugate(verb: str, count: int) -> str:
 
 
 def _join_names(run: RunState, agents: Sequence[str]) -> str:
-    names = [name_of(run, agent) for agent in agents]
+    names = [name_agent(run, agent) for agent in agents]
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} more"]
     return join_names(names)

@@ -2,7 +2,7 @@
 
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.names import name_answer, replace_names
+from massgen_mcp.views.names import name_agent, name_answer, replace_names
 from massgen_mcp.views.plain_text import unmarked
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.styled import Line, Span, wrap
@@ -75,11 +75,6 @@ def nobody_voted(run: RunState) -> str | None:
     return f"No agent voted for or reviewed {run.author}'s answer."
 
 
-def name_of(run: RunState, agent: str) -> str:
-    """As the config calls it."""
-    return run.agents[agent].info.id
-
-
 def _votes(run: RunState) -> list[Vote]:
     """Of those who stayed with their vote in a run-off one."""
     again = run.run_off_votes
@@ -90,13 +85,13 @@ def _votes(run: RunState) -> list[Vote]:
 def _describe_vote(run: RunState, vote: Vote, verb: str, reason: str) -> str:
     whose = name_answer(run, vote.label)
     if run.coordination.author(vote.label) == vote.voter:
-        whose = whose.replace(f"{name_of(run, vote.voter)}'s", "its own", 1)
+        whose = whose.replace(f"{name_agent(run, vote.voter)}'s", "its own", 1)
     because = f": {reason_text}" if (reason_text := unmarked(reason)) else ""
     again = ""
     if vote == run.run_off_votes.get(vote.voter):
         before = run.votes.get(vote.voter)
         again = ", as before the run-off" if before and before.label == vote.label else " in the run-off"
-    return f"{name_of(run, vote.voter)} {verb} {whose}{again}{because}"
+    return f"{name_agent(run, vote.voter)} {verb} {whose}{again}{because}"
 
 
 def _wrapped(text: str, width: int, style: str) -> list[Line]:

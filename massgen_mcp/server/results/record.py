@@ -7,7 +7,8 @@ from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart, listed, number
-from massgen_mcp.server.results.words import REASON_CHARACTERS, id_of, reason_of, shortened
+from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
+from massgen_mcp.views.names import name_agent
 
 SOURCE_CHARACTERS = 80
 COMMAND_CHARACTERS = 100
@@ -264,7 +265,7 @@ def nested_of(view: RunView) -> list[NestedRun]:
                 run_id=run_id,
                 status=ended.state if ended else "running",
                 source=shortened(started.source, SOURCE_CHARACTERS),
-                started_by=id_of(run, started.agent) if started.agent else None,
+                started_by=name_agent(run, started.agent) if started.agent else None,
                 cost_usd=spent and spent.rounded_usd,
                 tokens=spent and spent.tokens,
             )
@@ -286,7 +287,7 @@ def tests_of(view: RunView, detail: Detail) -> list[TestLine]:
     return [
         TestLine(
             title=shortened(one.test.title, COMMAND_CHARACTERS),
-            by=id_of(run, one.author),
+            by=name_agent(run, one.author),
             passed=list(one.passed),
             failed=list(one.failed),
             void=one.why_void or None,
@@ -303,7 +304,7 @@ def _check_lines(run: RunState, checked: FilesChecked, detail: Detail) -> Iterat
         excerpt = shortened(outcome.excerpt, detail.excerpt) if detail.excerpt != 0 else ""
         yield CheckLine(
             of=checked.label or checked.subject,
-            agent=id_of(run, checked.agent) if checked.agent else None,
+            agent=name_agent(run, checked.agent) if checked.agent else None,
             command=shortened(outcome.command, COMMAND_CHARACTERS),
             result=outcome.result,
             how=outcome.how,
@@ -320,8 +321,8 @@ def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:
     authors = {answer.label: answer.agent for answer in run.answers}
     return [
         VoteLine(
-            voter=id_of(run, vote.voter),
-            voted_for=id_of(run, authors[vote.label]),
+            voter=name_agent(run, vote.voter),
+            voted_for=name_agent(run, authors[vote.label]),
             label=vote.label,
             reason=shortened(vote.reason, detail.reason),
         )
@@ -335,7 +336,7 @@ def _dissent(view: RunView, detail: Detail) -> list[Dissent]:
         return []
     return [
         Dissent(
-            agent=id_of(run, answer.agent),
+            agent=name_agent(run, answer.agent),
             label=answer.label,
             votes=run.winner.votes[answer.label],
             preview=shortened(answer.content, detail.dissent),
@@ -350,7 +351,7 @@ def degraded_of(view: RunView, detail: Detail, shown: str | None) -> list[Droppe
     run = view.snapshot
     return [
         Dropped(
-            agent=id_of(run, agent),
+            agent=name_agent(run, agent),
             reason=reason,
             message=None if shortened(message, None) in (shown or "") else shortened(message, detail.message),
             unfinished=_unfinished(run, agent),

@@ -36,7 +36,6 @@ from massgen_mcp.server.results.words import (
     NOT_WOKEN,
     after_the_end,
     bringing_in,
-    id_of,
     meanwhile,
     note_on_result,
     reason_of,
@@ -45,7 +44,7 @@ from massgen_mcp.server.results.words import (
     team_text,
 )
 from massgen_mcp.views.ending import describe_loss
-from massgen_mcp.views.names import name_answer
+from massgen_mcp.views.names import name_agent, name_answer
 from massgen_mcp.views.outcome import describe_outcome
 
 ResultView = Literal["summary", "full", "votes", "diff", "agent"]
@@ -239,13 +238,13 @@ def _paged_text(view: RunView, what: ResultView, agent: str | None, going_on: st
         case "agent":
             answers = run.agents[agent].answers if agent is not None else ()
             if agent is None or not answers:
-                raise MassgenError("not_finished", f"{id_of(run, agent) if agent else 'it'} has not answered yet")
+                raise MassgenError("not_finished", f"{name_agent(run, agent) if agent else 'it'} has not answered yet")
             return answers[-1].content
         case "votes":
             return None
         case "diff" if agent is not None:
             if not run.agents[agent].answers and run.agents[agent].latest_changes is None:
-                raise MassgenError("not_finished", f"{id_of(run, agent)} has not answered yet")
+                raise MassgenError("not_finished", f"{name_agent(run, agent)} has not answered yet")
             return patch_text(view, run.agents[agent].latest_changes)
         case "summary" | "full" | "diff":
             if not view.ended:
@@ -413,7 +412,7 @@ class _Pages:
         run = self.view.snapshot
         if run.answered_by:
             return run.author
-        return id_of(run, run.winner.agent) if run.winner else None
+        return name_agent(run, run.winner.agent) if run.winner else None
 
     def _changes(self) -> Changes | None:
         """Of the answer that is shown."""
@@ -444,12 +443,12 @@ class _Pages:
     def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
         view = self.view
         named = "" if self.what == "summary" else f" view={self.what}"
-        named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
+        named += f" agent={name_agent(view.snapshot, self.agent)}" if self.agent is not None else ""
         rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
         longer = f"view={self._longer()} gives the full text." if shortened else ""
         changes = self._changes() if self.what != "diff" else None
         patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
-        asked = id_of(view.snapshot, self.agent) if self.agent is not None else None
+        asked = name_agent(view.snapshot, self.agent) if self.agent is not None else None
         bring = bringing_in(view, self._changes(), asked) if view.ended and not rest else ""
         if not view.ended:
             return " ".join(filter(None, (rest, longer, patch, meanwhile(view, self.going_on))))

@@ -9,11 +9,12 @@ from types import MappingProxyType
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed
-from massgen_mcp.server.results.words import id_of, reason_of
+from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.sums import money_of
 from massgen_mcp.statistics.words import money_text
 from massgen_mcp.views.firmness import shortly
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 100
@@ -140,4 +141,4 @@ def _iso(moment: float) -> str:
 
 def _winner(view: RunView) -> str | None:
     chosen = view.snapshot.winner
-    return id_of(view.snapshot, chosen.agent) if chosen is not None else view.row.winner
+    return name_agent(view.snapshot, chosen.agent) if chosen is not None else view.row.winner

@@ -215,11 +215,6 @@ MODEL_CHARACTERS = 24
 """Of a model's name beside each mention of an agent; the team has it whole."""
 
 
-def id_of(run: RunState, name: str) -> str:
-    """The id of the agent that the record calls `name`."""
-    return run.agents[name].info.id
-
-
 def team_of(config: Config) -> dict[str, str]:
     """Each agent's id, and its model with the provider's name."""
     return {agent.id: agent.models for agent in config.agents}
