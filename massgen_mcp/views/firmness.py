@@ -7,8 +7,8 @@ from massgen_mcp.events.parts import TextKind
 from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import PartlyRead, Weakness, WorkDone
-from massgen_mcp.views.names import name_agent, name_answer
-from massgen_mcp.views.outcome import MAX_NAMED, WEAKNESSES, describe_dissent, describe_outcome
+from massgen_mcp.views.names import MAX_NAMED, name_agent, name_answer
+from massgen_mcp.views.outcome import WEAKNESSES, describe_dissent, describe_outcome
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.votes_text import nobody_voted
 

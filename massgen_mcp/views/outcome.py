@@ -4,19 +4,15 @@ disagrees and why. Pure.
 "2 of 3 agree; claude disagrees: a second system will never be switched off"
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, assert_never
 
 from massgen_mcp.events.parts import Outcome
-from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import Weakness
-from massgen_mcp.views.names import name_agent
+from massgen_mcp.views.names import join_few, name_agent
 from massgen_mcp.views.plain_text import counted, preview, unmarked
 from massgen_mcp.views.votes_text import MAX_REASON, list_dissent
-
-MAX_NAMED = 3
-"""Agents that a clause names."""
 
 WEAKNESSES: dict[Weakness, str] = {
     "nobody_left": "no agent was left to review the answer",
@@ -54,7 +50,8 @@ def describe_dissent(run: RunState, *, reasons: bool = True) -> list[str]:
     if not (others := list_dissent(run)):
         return []
     reason = preview(unmarked(others[0].reason), MAX_REASON).rstrip(".")
-    clause = f"{_join_names(run, [vote.voter for vote in others])} {_conjugate('disagree', len(others))}"
+    names = join_few([name_agent(run, vote.voter) for vote in others])
+    clause = f"{names} {_conjugate('disagree', len(others))}"
     if reasons and reason:
         clause += f": {reason}"
     return [clause]
@@ -177,10 +174,3 @@ def _conjugate(verb: str, count: int) -> str:
     if count != 1:
         return verb
     return f"{verb}es" if verb.endswith("s") else f"{verb}s"
-
-
-def _join_names(run: RunState, agents: Sequence[str]) -> str:
-    names = [name_agent(run, agent) for agent in agents]
-    if len(names) > MAX_NAMED:
-        names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} more"]
-    return join_names(names)
