@@ -200,7 +200,9 @@ class _Builder:
         history, last = self.history, self._since(self.history.last)
         work = [(call.start, last if call.ended == "open" else call.end) for call in history.calls]
         work += [(tool.start, tool.end) for tool in history.tools]
-        work += [(self._since(check.start), self._since(check.end)) for check in history.check_runs]
+        work += [
+            (self._since(check.at - check.event.outcome.seconds), self._since(check.at)) for check in history.check_runs
+        ]
         work += [(self._since(since), self._since(until or history.last)) for since, until in history.nested.values()]
         work += [(moment.at, moment.at) for moment in history.moments]
         return time_line(((since, max(since, until)) for since, until in work), last)
@@ -221,8 +223,8 @@ class _Builder:
         return tuple(
             CheckRun(
                 agent=self.history.authors.get(check.event.tree),
-                start=self._since(check.start),
-                end=self._since(check.end),
+                start=self._since(check.at - check.event.outcome.seconds),
+                end=self._since(check.at),
                 result=check.event.outcome.result,
                 say=sentence_of(check.event).text,
             )
