@@ -7,7 +7,7 @@ from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.server.results.reply import ResultPart, listed, number
-from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
+from massgen_mcp.server.results.words import shortened
 from massgen_mcp.views.names import name_agent
 
 SOURCE_CHARACTERS = 80
@@ -233,27 +233,6 @@ DETAILS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Led:
-    """What led to an answer, as far as it may be long."""
-
-    reason: str | None
-    checks: list[CheckLine]
-    tests: list[TestLine]
-    votes: list[VoteLine]
-    dissent: list[Dissent]
-    degraded: list[Dropped]
-    nested: list[NestedRun]
-
-
-def led_to_it(view: RunView, detail: Detail) -> Led:
-    reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
-    nested = nested_of(view)[: detail.nested]
-    votes, checks = votes_of(view, detail), checks_of(view, detail)
-    tests, degraded = tests_of(view, detail), degraded_of(view, detail, reason)
-    return Led(reason, checks, tests, votes, _dissent(view, detail), degraded, nested)
-
-
 def nested_of(view: RunView) -> list[NestedRun]:
     run = view.snapshot
     lines: list[NestedRun] = []
@@ -330,7 +309,7 @@ def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:
     ]
 
 
-def _dissent(view: RunView, detail: Detail) -> list[Dissent]:
+def dissent_of(view: RunView, detail: Detail) -> list[Dissent]:
     run = view.snapshot
     if run.winner is None:
         return []

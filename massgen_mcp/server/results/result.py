@@ -26,14 +26,18 @@ from massgen_mcp.server.results.record import (
     ResultUsage,
     TestLine,
     VoteLine,
+    checks_of,
     degraded_of,
-    led_to_it,
+    dissent_of,
+    nested_of,
+    tests_of,
     usage_of,
     votes_of,
 )
 from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, as_json, json_bytes, lines, listed, number, page_of
 from massgen_mcp.server.results.words import (
     NOT_WOKEN,
+    REASON_CHARACTERS,
     after_the_end,
     bringing_in,
     meanwhile,
@@ -325,13 +329,13 @@ class _Pages:
             files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.bounds.offset else None
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
-        if self.what == "votes":
-            return self._build_votes_frame(detail)
         if self.what == "agent":
             return self._build_agent_frame(detail)
-        led, work = led_to_it(view, detail), run.work_done
-        files = files_of(self._changes(), detail.files)
-        short = led != led_to_it(view, ALL)
+        led = self._build_votes_page(detail)
+        short = led != self._build_votes_page(ALL)
+        if self.what == "votes":
+            return led.model_copy(update={"truncated": short}), short
+        work, files = run.work_done, files_of(self._changes(), detail.files)
         first = Result(
             truncated=short or (files is not None and files.of_files > len(files.listed)),
             run_id=view.row.run_id,
@@ -343,17 +347,17 @@ class _Pages:
             weak=[*work.weak] or None,
             checked=work.checked,
             reason=led.reason,
-            winner=self._winner,
+            winner=led.winner,
             team=team_of_run(run),
             files=files,
-            checks=led.checks or None,
-            tests=led.tests or None,
-            vote_counts=self._vote_counts(),
+            checks=led.checks,
+            tests=led.tests,
+            vote_counts=led.vote_counts,
             votes=led.votes,
             dissent=led.dissent,
             degraded=led.degraded,
             parent=view.row.parent,
-            nested=led.nested or None,
+            nested=led.nested,
             usage=usage_of(view),
             note=note_on_result(view),
             resumed=run.resumed or None,
@@ -363,27 +367,25 @@ class _Pages:
         )
         return first, short
 
-    def _build_votes_frame(self, detail: Detail) -> _Frame:
-        """Return the votes that led to the answer, without the parts that the page of the answer has."""
+    def _build_votes_page(self, detail: Detail) -> Result:
+        """Return what led to the answer, without the parts that only the page of the answer has."""
         view = self.view
-        led = led_to_it(view, detail)
-        short = led != led_to_it(view, ALL)
-        page = Result(
-            truncated=short,
+        reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
+        return Result(
+            truncated=False,
             run_id=view.row.run_id,
             status=view.state,
-            reason=led.reason,
+            reason=reason,
             winner=self._winner,
-            checks=led.checks or None,
-            tests=led.tests or None,
+            checks=checks_of(view, detail) or None,
+            tests=tests_of(view, detail) or None,
             vote_counts=self._vote_counts(),
-            votes=led.votes,
-            dissent=led.dissent,
-            degraded=led.degraded,
-            nested=led.nested or None,
+            votes=votes_of(view, detail),
+            dissent=dissent_of(view, detail),
+            degraded=degraded_of(view, detail, reason),
+            nested=nested_of(view)[: detail.nested] or None,
             next_step="",
         )
-        return page, short
 
     def _build_agent_frame(self, detail: Detail) -> _Frame:
         """Return what belongs to one agent's answer, without the parts that the page of the final answer has."""
