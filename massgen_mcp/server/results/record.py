@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import ResultPart, listed, number
+from massgen_mcp.server.results.reply import ResultPart, listed, name_value, number
 from massgen_mcp.server.results.words import shortened
 from massgen_mcp.views.names import name_agent
 
@@ -148,8 +148,8 @@ class NestedRun(ResultPart):
             f"nested {self.run_id}: {self.status}",
             self.source,
             f"started by {self.started_by}" if self.started_by else None,
-            f"cost_usd {number(self.cost_usd)}" if self.cost_usd is not None else None,
-            f"{self.tokens} tokens" if self.tokens is not None else None,
+            name_value("cost_usd", self.cost_usd),
+            _count(self.tokens, "tokens"),
         )
 
 
@@ -185,15 +185,9 @@ class ResultUsage(ResultPart):
     nested_tokens: int | None = None
     """Their tokens."""
 
-    @property
-    def _saved_text(self) -> str | None:
-        if self.saved_by_cache_usd is None:
-            return None
-        return f"saved_by_cache_usd {number(self.saved_by_cache_usd)}"
-
     def text(self) -> str:
         return listed(
-            "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
+            name_value("cost_usd", self.cost_usd) or "price unknown",
             f"{self.model_calls} calls",
             _count(self.cut_off_calls, "of them incomplete"),
             f"{self.input_tokens} input tokens",
@@ -201,11 +195,11 @@ class ResultUsage(ResultPart):
             f"{self.output_tokens} output tokens",
             _count(self.calls_without_usage, "calls without usage"),
             _count(self.partly_counted_calls, "partly counted calls"),
-            self._saved_text,
+            name_value("saved_by_cache_usd", self.saved_by_cache_usd),
             _count(self.unpriced_calls, "unpriced"),
-            f"including nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
-            f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
-            f"{self.nested_tokens} tokens" if self.nested_tokens is not None else None,
+            name_value("including nested runs:", _count(self.nested_calls, "calls")),
+            name_value("nested_cost_usd", self.nested_cost_usd),
+            _count(self.nested_tokens, "tokens"),
         )
 
 

@@ -71,6 +71,15 @@ def number(value: float) -> str:
     return as_json(_short(value))
 
 
+def name_value(name: str, value: object) -> str | None:
+    """Return a value behind its name, as it stands in the data; None where it is not known."""
+    if value is None:
+        return None
+    if isinstance(value, float):
+        value = number(value)
+    return f"{name} {value}"
+
+
 def _short(value: object) -> object:
     """Whole numbers without a fraction."""
     match value:

@@ -34,7 +34,17 @@ from massgen_mcp.server.results.record import (
     usage_of,
     votes_of,
 )
-from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, as_json, json_bytes, lines, listed, number, page_of
+from massgen_mcp.server.results.reply import (
+    MAX_BYTES,
+    ToolReply,
+    as_json,
+    json_bytes,
+    lines,
+    listed,
+    name_value,
+    number,
+    page_of,
+)
 from massgen_mcp.server.results.words import (
     NOT_WOKEN,
     REASON_CHARACTERS,
@@ -147,9 +157,9 @@ class Result(ToolReply):
             f"challenge: {self.challenge}" if self.challenge else None,
             f"weak: {', '.join(self.weak)}" if self.weak else None,
             _VERDICTS[self.checked] if self.checked is not None else None,
-            f"winner {self.winner}" if self.winner is not None else None,
+            name_value("winner", self.winner),
             f"{number(self.seconds)} s" if self.seconds is not None else None,
-            f"resumed {self.resumed}" if self.resumed is not None else None,
+            name_value("resumed", self.resumed),
             cut if self.next_offset is None else f"{cut}, next_offset {self.next_offset}",
         )
 
@@ -168,7 +178,7 @@ class Result(ToolReply):
             yield f"dissent {other.agent} ({other.label}, {other.votes}): {other.preview}"
         for fallen in self.degraded or ():
             yield fallen.text()
-        yield f"nested in {self.parent}" if self.parent is not None else None
+        yield name_value("nested in", self.parent)
         yield from (run.text() for run in self.nested or ())
         yield self.usage.text() if self.usage is not None else None
         for name, path in (self.paths or {}).items():

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed, name_value
 from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.sums import money_of
@@ -54,13 +54,17 @@ class RunLine(ResultPart):
     """Of a nested run: the run in which it was started."""
 
     def text(self) -> str:
-        winner = f"won by {self.winner}" if self.winner is not None else None
-        nested = f"nested in {self.parent}" if self.parent is not None else None
-        weak = f"weak: {self.weak}" if self.weak is not None else None
-        expired = "expired" if self.expired else None
-        unapplied = "not yet applied" if self.unapplied else None
-        what = (self.outcome, self.summary, winner, weak, self.cost, unapplied, expired, nested)
-        facts = listed(f"{self.run_id}: {self.status}", *what)
+        facts = listed(
+            f"{self.run_id}: {self.status}",
+            self.outcome,
+            self.summary,
+            name_value("won by", self.winner),
+            name_value("weak:", self.weak),
+            self.cost,
+            "not yet applied" if self.unapplied else None,
+            "expired" if self.expired else None,
+            name_value("nested in", self.parent),
+        )
         why = f" ({self.reason})" if self.reason is not None else ""
         return f"{facts}, {self.source}, {self.started} ({self.age} ago): {self.question}{why}"
 
@@ -72,8 +76,8 @@ class RunList(ToolReply):
     """`cursor` of the next page. Absent on the last one."""
 
     def text(self) -> str:
-        more = f"next_cursor {self.next_cursor}" if self.next_cursor is not None else None
-        return lines(*([line.text() for line in self.runs] or ["no runs"]), more)
+        runs = [line.text() for line in self.runs] or ["no runs"]
+        return lines(*runs, name_value("next_cursor", self.next_cursor))
 
 
 def run_list(
