@@ -70,8 +70,12 @@ def _describe_agreement(run: RunState, outcome: Outcome) -> str:
             return f"the judge chose {run.author}'s answer from {_count_answers(run)}"
         case "agreed":
             return f"{_share(_count_answers(run), _count_answers(run))} say the same"
-        case "checked" | "tested" | "same_files":
-            return _describe_evidence(run, outcome)
+        case "checked":
+            return _describe_checked(run)
+        case "tested":
+            return f"{run.author}'s answer passes most of the tests that the agents wrote"
+        case "same_files":
+            return f"{_share(_count_same_files(run), _count_answers(run))} made the same change"
         case _:
             assert_never(outcome)
 
@@ -84,17 +88,6 @@ def _describe_lone_answer(run: RunState, outcome: Literal["single", "single_surv
             return f"of {counted(len(run.agents), 'agent')}, only {run.author} remained"
         case "unfinished":
             return f"no agent answered; these are the unfinished files of {run.author}"
-
-
-def _describe_evidence(run: RunState, outcome: Literal["checked", "tested", "same_files"]) -> str:
-    match outcome:
-        case "checked":
-            return _describe_checked(run)
-        case "tested":
-            return f"{run.author}'s answer passes most of the tests that the agents wrote"
-        case "same_files":
-            same = len(_find_same_files(run))
-            return f"{_share(same, _count_answers(run))} made the same change"
 
 
 def _describe_votes(run: RunState) -> str:
@@ -151,11 +144,11 @@ def _describe_weaknesses(run: RunState) -> Iterator[str]:
             yield WEAKNESSES[weakness]
 
 
-def _find_same_files(run: RunState) -> set[str]:
-    """Return the agents whose answers have the winner's files."""
+def _count_same_files(run: RunState) -> int:
+    """Count the agents whose answers have the winner's files."""
     if run.winner is None:
-        return set()
-    return {run.coordination.author(label) for label in (run.winner.label, *run.winner.drawn)}
+        return 0
+    return len({run.coordination.author(label) for label in (run.winner.label, *run.winner.drawn)})
 
 
 def _count_answers(run: RunState) -> int:
