@@ -6,8 +6,10 @@ Some clients show their model the data alone, some the text alone, and at least 
 """
 
 import json
+import math
 from abc import abstractmethod
 from bisect import bisect_right
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -91,6 +93,12 @@ def _short(value: object) -> object:
             return [_short(item) for item in cast("list[object]", value)]
         case _:
             return value
+
+
+def format_moment(moment: float) -> str:
+    """Return a time as ISO 8601 in UTC: in milliseconds, rounded down, so that `since` of it includes that run."""
+    whole = math.floor(moment * 1000) / 1000
+    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def lines(*parts: str | None) -> str:

@@ -1,14 +1,12 @@
 """`list_runs`."""
 
-import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from types import MappingProxyType
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed, name_value
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, format_moment, lines, listed, name_value
 from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.sums import money_of
@@ -107,7 +105,7 @@ def _run_line(view: RunView, digest: RunDigest | None, unapplied: bool) -> RunLi
         status=view.state,
         question=preview(view.row.question, QUESTION_CHARACTERS),
         source=preview(view.row.config, QUESTION_CHARACTERS),
-        started=_iso(view.row.created),
+        started=format_moment(view.row.created),
         age=_age(time.time() - view.row.created),
         reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" or view.row.moved else None,
         winner=_winner(view),
@@ -135,12 +133,6 @@ def _age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{max(0, int(seconds))} s"
-
-
-def _iso(moment: float) -> str:
-    """In milliseconds, rounded down, so that `since` of it includes the run."""
-    whole = math.floor(moment * 1000) / 1000
-    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _winner(view: RunView) -> str | None:
