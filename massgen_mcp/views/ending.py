@@ -98,9 +98,8 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     lines += _row("Cost", spent_text(run.spent), width)
     if run.budget_reached or run.budget.spending.bounds:
         lines += [row for note in money_notes(run) for row in _row("", note, width)]
-    for path in filter(None, (kept.copy, kept.answer)):
-        lines.append((Span(f"{'Answer':<{_LABEL}}", "dim"), Span(plain(str(path)))))
-    for label, path in (("Page", kept.report), ("Files", kept.directory)):
+    places = (("Answer", kept.copy), ("Answer", kept.answer), ("Page", kept.report), ("Files", kept.directory))
+    for label, path in places:
         if path is not None:
             lines.append((Span(f"{label:<{_LABEL}}", "dim"), Span(plain(str(path)))))
     if kept.listed:
