@@ -36,6 +36,7 @@ from massgen_mcp.runs.watcher import Until
 from massgen_mcp.server.connection import state_of
 from massgen_mcp.server.decisions import build_raise_form, can_be_asked, decision_in, form_of, question_key
 from massgen_mcp.views.event_lines import log_line
+from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.sentences import LogLevel, sentence_of
 from massgen_mcp.views.spent import spent_figures
 
@@ -224,5 +225,5 @@ def standing(view: RunView) -> str:
     """How far the run is, and what it has spent, in one short line."""
     run = view.snapshot
     votes = f"{len(run.votes)} of {len(run.agents)} votes"
-    answers = f"{len(run.answers)} answer{'' if len(run.answers) == 1 else 's'}"
+    answers = counted(len(run.answers), "answer")
     return ", ".join([f"{view.state}, {run.phase}: {answers}", votes, *spent_figures(run.spent)])

@@ -26,6 +26,7 @@ from massgen_mcp.server.results.words import (
 )
 from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.outcome import describe_outcome
+from massgen_mcp.views.plain_text import counted
 
 REASON_CHARACTERS = 150
 A_WHILE = 10.0
@@ -129,8 +130,7 @@ def _agent_line(run: RunState, agent: AgentState, vote: Vote | None, *, queued: 
         why = f" ({agent.dropped.reason})"
     elif agent.status in ("error", "timeout"):
         doing = "cut short"
-    count = len(agent.answers)
-    return f"{with_model(agent.info)}: {doing}{why}, {count} answer{'' if count == 1 else 's'}"
+    return f"{with_model(agent.info)}: {doing}{why}, {counted(len(agent.answers), 'answer')}"
 
 
 class Controlled(ToolReply):
