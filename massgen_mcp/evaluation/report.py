@@ -33,9 +33,10 @@ def rows(found: Evaluation) -> list[tuple[str, ...]]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    each = max(1, row.items)
-    usd = "" if not row.tokens else "n/a" if row.usd is None else dollars(row.usd / each)
-    tokens = count(round(row.tokens / each)) if row.tokens else ""
+    each, usd, tokens = max(1, row.items), "", ""
+    if row.tokens:
+        tokens = count(round(row.tokens / each))
+        usd = "n/a" if row.usd is None else dollars(row.usd / each)
     return row.name, share_text(share(row.count, row.items)), usd, tokens, counts_text(row.failed), row.note
 
 
