@@ -324,10 +324,10 @@ class _Builder:
             end=None if until is None else self.history.since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=self._page_of(self.nested_runs(run_id) if self.depth > 1 else None),
+            run=self._draw_nested(self.nested_runs(run_id) if self.depth > 1 else None),
         )
 
-    def _page_of(self, reported: ReportedRun | None) -> RunPage | None:
+    def _draw_nested(self, reported: ReportedRun | None) -> RunPage | None:
         if reported is None:
             return None
         history = _history(reported, redacted=self.room.redacted)

@@ -24,9 +24,9 @@ def votes_lines(run: RunState, width: int, *, below_outcome: bool = False) -> li
         verb = "votes for" if vote in known else "disagrees and votes for"
         has_known_reason = vote in known[:1] and len(unmarked(vote.reason)) <= MAX_REASON
         reason = "" if has_known_reason else vote.reason
-        lines.append(_wrapped(_describe_vote(run, vote, verb, reason), width, "busy"))
-    lines += [_wrapped(_describe_vote(run, vote, "votes for", vote.reason), width, "good") for vote in rest]
-    lines += [_wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "") for sentence in list_decisions(run)]
+        lines.append(_wrap_sentence(_describe_vote(run, vote, verb, reason), width, "busy"))
+    lines += [_wrap_sentence(_describe_vote(run, vote, "votes for", vote.reason), width, "good") for vote in rest]
+    lines += [_wrap_sentence(f"{sentence[0].upper()}{sentence[1:]}.", width, "") for sentence in list_decisions(run)]
     return [row for rows in lines for row in rows]
 
 
@@ -94,7 +94,7 @@ def _describe_vote(run: RunState, vote: Vote, verb: str, reason: str) -> str:
     return f"{name_agent(run, vote.voter)} {verb} {whose}{again}{because}"
 
 
-def _wrapped(text: str, width: int, style: str) -> list[Line]:
+def _wrap_sentence(text: str, width: int, style: str) -> list[Line]:
     mark = {"busy": "≠ ", "good": "✓ "}.get(style, "• ")
     head, *rest = wrap(text, width - 2, indent=0)
     first: Line = (Span(mark, "busy" if style == "busy" else "good" if style == "good" else "dim"), Span(head))

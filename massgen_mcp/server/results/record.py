@@ -303,7 +303,7 @@ def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:
     ]
 
 
-def dissent_of(view: RunView, detail: Detail) -> list[Dissent]:
+def list_dissenting_answers(view: RunView, detail: Detail) -> list[Dissent]:
     run = view.snapshot
     if run.winner is None:
         return []
