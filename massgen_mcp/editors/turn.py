@@ -27,9 +27,9 @@ from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.views.ending import helps, outcome_line
 from massgen_mcp.views.event_lines import spoken_line
 from massgen_mcp.views.firmness import cautions
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.styled import text_of
-from massgen_mcp.views.votes_text import name_of
 
 STAGES: Mapping[Phase, str] = {
     "answering": "Each agent answers",
@@ -89,7 +89,7 @@ class Turn:
             await self.ended(view)
             await self._offer(view)
         elif asked is not None:
-            who = name_of(view.snapshot, asked.agent) if asked.agent else "The team"
+            who = name_agent(view.snapshot, asked.agent) if asked.agent else "The team"
             await self.say(f"{who} asks: {asked.text}\n\nReply with your answer in your next message.")
         else:
             advice = "" if view.row.moved else f" `massgen resume {run_id}` continues it."

@@ -1,12 +1,11 @@
 """What came of an evaluation: as lines of a terminal, as data, as a drawing of cost against accuracy, and as a page."""
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 from massgen_mcp.evaluation.comparing import Comparison, Evaluation, Row
+from massgen_mcp.page.document import hash_source
 from massgen_mcp.statistics.sums import share
 from massgen_mcp.statistics.words import counts_text, share_text, table
 from massgen_mcp.views.spent import count, dollars
@@ -34,9 +33,10 @@ def rows(found: Evaluation) -> list[tuple[str, ...]]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    each = max(1, row.items)
-    usd = "" if not row.tokens else "n/a" if row.usd is None else dollars(row.usd / each)
-    tokens = count(round(row.tokens / each)) if row.tokens else ""
+    each, usd, tokens = max(1, row.items), "", ""
+    if row.tokens:
+        tokens = count(round(row.tokens / each))
+        usd = "n/a" if row.usd is None else dollars(row.usd / each)
     return row.name, share_text(share(row.count, row.items)), usd, tokens, counts_text(row.failed), row.note
 
 
@@ -118,8 +118,7 @@ def _y(part: float) -> float:
 
 def page(found: Evaluation, source: str) -> str:
     """One file without scripts, that asks nobody for anything."""
-    hashed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{hashed}'"
+    policy = f"default-src 'none'; style-src {hash_source(STYLE)}"
     cells = [("WHO", *HEADS), *rows(found)]
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in cells)
     comparisons = "".join(f"<p>{'<br>'.join(map(escape, sentences(one)))}</p>\n" for one in found.comparisons())

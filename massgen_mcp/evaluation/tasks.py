@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.coordination import FilesChecked
@@ -26,20 +26,17 @@ HOW_TO_ANSWER = """\
 End with a line of its own that holds your answer and nothing else, as short as it can be, after `ANSWER: `."""
 
 
-class TestCall(BaseModel, frozen=True):
+class TestCall(BaseModel, frozen=True, extra="forbid"):
     """`call`: an expression of Python; `prints`: the `repr` of its value."""
 
     __test__ = False
-    model_config = ConfigDict(extra="forbid")
 
     call: str
     prints: str
 
 
-class Item(BaseModel, frozen=True):
+class Item(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """`target`: the right answer, several if each of them is right, or a program that passes `tests`."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     id: str = Field(default="", max_length=120)
     input: str = Field(min_length=1)

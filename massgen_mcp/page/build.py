@@ -124,7 +124,7 @@ class _Builder:
         answers = self._answers()
         votes = self._votes({answer.key: answer.agent for answer in answers})
         sent = self._last(self.history.sent, "ballots and messages")
-        shown = tuple(shown_of(one, run.caller.messages, room, self._since(one.at)) for one in sent)
+        shown = tuple(shown_of(one, run.caller.messages, room, self.history.since(one.at)) for one in sent)
         moments = self._moments()
         page = RunPage(
             run_id=run.run_id,
@@ -143,7 +143,7 @@ class _Builder:
             helps=tuple(helps(run)) if run.end is not None else (),
             answer=answer,
             final=run.final_answer is not None,
-            decided_at=None if self.history.decided is None else self._since(self.history.decided),
+            decided_at=None if self.history.decided is None else self.history.since(self.history.decided),
             decided=tuple(f"{one[0].upper()}{one[1:]}." for one in list_decisions(run)),
             agents=self._agents(),
             time_line=self._time_line(),
@@ -184,33 +184,32 @@ class _Builder:
                 id=agent.info.id,
                 model=agent.info.model,
                 dropped=agent.dropped.reason if agent.dropped else "",
-                dropped_at=None if agent.dropped_at is None else self._since(agent.dropped_at),
+                dropped_at=None if agent.dropped_at is None else self.history.since(agent.dropped_at),
                 author=self.run.end is not None and self.run.end.winner == name,
                 changed=str(agent.latest_changes) if agent.latest_changes and agent.latest_changes.count else "",
             )
             for name, agent in self.run.agents.items()
         )
 
-    def _id(self, name: str) -> str:
-        return self.run.agents[name].info.id
-
     # -- time -----------------------------------------------------------------------------------------------------
 
-    def _since(self, time: float) -> float:
-        return self.history.since(time)
-
     def _time_line(self) -> TimeLine:
-        history, last = self.history, self._since(self.history.last)
+        history, last = self.history, self.history.since(self.history.last)
         work = [(call.start, last if call.ended == "open" else call.end) for call in history.calls]
         work += [(tool.start, tool.end) for tool in history.tools]
-        work += [(self._since(check.start), self._since(check.end)) for check in history.check_runs]
-        work += [(self._since(since), self._since(until or history.last)) for since, until in history.nested.values()]
+        work += [
+            (history.since(check.at - check.event.outcome.seconds), history.since(check.at))
+            for check in history.check_runs
+        ]
+        work += [
+            (history.since(since), history.since(until or history.last)) for since, until in history.nested.values()
+        ]
         work += [(moment.at, moment.at) for moment in history.moments]
         return time_line(((since, max(since, until)) for since, until in work), last)
 
     def _calls(self) -> tuple[PageModelCall, ...]:
         """One that has not ended goes on until the last thing that happened."""
-        now = {"end": self._since(self.history.last)}
+        now = {"end": self.history.since(self.history.last)}
         calls = self._last(self.history.calls, "model calls")
         return tuple(call.model_copy(update=now) if call.ended == "open" else call for call in calls)
 
@@ -224,8 +223,8 @@ class _Builder:
         return tuple(
             CheckRun(
                 agent=self.history.authors.get(check.event.tree),
-                start=self._since(check.start),
-                end=self._since(check.end),
+                start=self.history.since(check.at - check.event.outcome.seconds),
+                end=self.history.since(check.at),
                 result=check.event.outcome.result,
                 say=sentence_of(check.event).text,
             )
@@ -271,7 +270,7 @@ class _Builder:
                     key=key,
                     label=past.event.label,
                     agent=agent,
-                    at=self._since(past.at),
+                    at=self.history.since(past.at),
                     text=texts[key],
                     earlier=latest.get(agent),
                     won=self._won(past),
@@ -305,9 +304,9 @@ class _Builder:
         return PageVote(
             agent=event.agent,
             answer=key_of(past.attempt, event.label),
-            at=self._since(past.at),
+            at=self.history.since(past.at),
             reason=self.room.take(event.reason),
-            void_at=None if past.void_at is None else self._since(past.void_at),
+            void_at=None if past.void_at is None else self.history.since(past.void_at),
             run_off=event.run_off,
             stands=stands,
             dissent=stands and run.winner is not None and event.label not in run.agreed,
@@ -321,14 +320,14 @@ class _Builder:
         return Nested(
             run_id=run_id,
             agent=started.agent,
-            start=self._since(since),
-            end=None if until is None else self._since(until),
+            start=self.history.since(since),
+            end=None if until is None else self.history.since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=self._page_of(self.nested_runs(run_id) if self.depth > 1 else None),
+            run=self._draw_nested(self.nested_runs(run_id) if self.depth > 1 else None),
         )
 
-    def _page_of(self, reported: ReportedRun | None) -> RunPage | None:
+    def _draw_nested(self, reported: ReportedRun | None) -> RunPage | None:
         if reported is None:
             return None
         history = _history(reported, redacted=self.room.redacted)

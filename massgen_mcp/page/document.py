@@ -53,12 +53,13 @@ def document(
     parts = "\n".join((folder / name).read_text("utf-8").strip() for name in (*drawing, source))
     script = f"(() => {{\n'use strict';\n{parts}\n}})();"
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-        f"{further}"
+        f"default-src 'none'; script-src {hash_source(script)}; style-src {hash_source(style)}; "
+        f"base-uri 'none'; form-action 'none'{further}"
     )
     html = (folder / "run.html").read_text("utf-8").replace("@policy@", policy).replace("@style@", style)
     return html.replace("@script@", script)
 
 
-def _hash(text: str) -> str:
+def hash_source(text: str) -> str:
+    """Return the hash by which a policy allows a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

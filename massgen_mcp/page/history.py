@@ -63,13 +63,6 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
-class PastCheck:
-    start: float
-    end: float
-    event: CheckFinished
-
-
-@dataclass(frozen=True, slots=True)
 class Past(Generic[E]):
     """An event, when it happened, and in which attempt."""
 
@@ -99,7 +92,7 @@ class RunHistory:
     """One that has not ended ends where it began."""
     tools: list[PageToolCall] = field(default_factory=list[PageToolCall])
     """What each was to do is here as it was written, and so is what was written at a moment."""
-    check_runs: list[PastCheck] = field(default_factory=list[PastCheck])
+    check_runs: list[Past[CheckFinished]] = field(default_factory=list[Past[CheckFinished]])
     checked: list[PastChecked] = field(default_factory=list[PastChecked])
     authors: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Whose files a tree holds; None: the base's. Of files as they are judged it is known when all checks have run."""
@@ -182,7 +175,7 @@ class RunHistory:
             case BaseTaken(tree=str(tree)):
                 self.authors[tree] = None
             case CheckFinished():
-                self.check_runs.append(PastCheck(at - event.outcome.seconds, at, event))
+                self.check_runs.append(Past(at, self._attempt, event))
             case FilesChecked():
                 self._check(at, event)
             case AnswerSubmitted():

@@ -10,6 +10,7 @@ from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
 from massgen_mcp.events.run import BaseTaken, NestedRunStarted, RunCompleted, RunStarted, ServerLost, SetupFinished
 from massgen_mcp.page.data import Text
+from massgen_mcp.views.plain_text import preview
 
 BEGINNING = 1_000
 """So much is left of a text that there is no room for."""
@@ -51,8 +52,7 @@ class TextRoom:
 
     def beginning(self, text: str, most: int) -> str:
         """At most `most` characters of what is elsewhere in the page, or in the run's record, whole."""
-        flat = " ".join(self.take(text[: 4 * most]).text.split())
-        return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+        return preview(self.take(text[: 4 * most]).text, most)
 
 
 class Nameless:

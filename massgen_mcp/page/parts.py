@@ -94,7 +94,7 @@ def checks_of(run: RunState, policy: ChecksPolicy, past: Sequence[PastChecked], 
         return None
     return Checks(
         policy=_POLICIES[policy],
-        decided=tuple(_decided(run, policy)),
+        decided=tuple(_describe_decisions(run, policy)),
         checked=tuple(_past_checks(one, room) for one in sorted(past, key=lambda one: one.event.subject != "base")),
     )
 
@@ -149,7 +149,7 @@ def _past_checks(past: PastChecked, room: TextRoom) -> Checked:
     )
 
 
-def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
+def _describe_decisions(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
     """Who could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).checks.excluded):

@@ -4,7 +4,7 @@ import inspect
 import logging
 import os
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,6 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.context import HandlerResult, ServerRequestContext
-from mcp.server.extension import Extension
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import (
@@ -25,7 +24,7 @@ from mcp.server.mcpserver.exceptions import (
     UnexpectedToolError,
 )
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
-from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import (
@@ -64,24 +63,49 @@ from massgen_mcp.workspace.guard import PathRefused
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[TaskGroup, Any], ParamsT], Awaitable[HandlerResult]]
 
+logger = logging.getLogger(__name__)
 
-class SurfaceServer(MCPServer[TaskGroup]):
-    """No resource shows a key that `redactor` knows. The lifespan is a task group for what goes on between requests."""
+ABOUT_KEYS = ("missing_key", "no_default_team")
+SEE_DATA = "The reply is in the structured data."
+"""The text of a reply for a client whose model reads the text beside the data."""
+CUT = " (cut here)"
 
-    def __init__(
-        self,
-        redactor: Redactor,
-        name: str,
-        extensions: Sequence[Extension] = (),
-        **described: Any,  # noqa: ANN401 - as the SDK takes it
-    ) -> None:
-        self._redactor = redactor
-        self._listings: list[Callable[[], Awaitable[list[Resource]]]] = []
+INSTRUCTIONS = """\
+Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
+architecture decision): start_run asks a team of other models that answer independently, read each other's \
+anonymous answers, and vote until they reach a consensus or a limit. \
+The run continues in the background and survives this session. Do other work, but before you end your turn, call \
+wait_run until the run has ended, unless a reply says that you will be woken. \
+get_result returns the answer, votes and dissent; read the dissent before you rely on a close vote. \
+Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
+
+
+class MassgenServer(MCPServer[TaskGroup]):
+    """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply and no
+    resource holds a key that `redactor` knows. The lifespan is a task group for what goes on between requests.
+    """
+
+    def __init__(self, redactor: Redactor = NO_KEYS) -> None:
+        self.waking = WakingRuns()
         self.tasks = Tasks()
         self.changes = InMemorySubscriptionBus()
         """What this process knows to have changed, for all its clients."""
-        offered = [self.tasks, *extensions]
-        super().__init__(name, extensions=offered, subscriptions=self.changes, lifespan=_background, **described)
+        self._redactor = redactor
+        self._listings: list[Callable[[], Awaitable[list[Resource]]]] = []
+        self._tools: dict[str, Tool] = {}
+        """As they are listed; made when they are first asked for."""
+        super().__init__(
+            "massgen-mcp",
+            extensions=[self.tasks, run_app()],
+            subscriptions=self.changes,
+            lifespan=_background,
+            middleware=[listed],
+            title="massgen-mcp",
+            version=__version__,
+            description="LLM agents answer, read each other's answers and vote.",
+            instructions=INSTRUCTIONS,
+            log_level="WARNING",
+        )
         self._lowlevel_server.get_capabilities = partial(_true_capabilities, self._lowlevel_server.get_capabilities)
 
     def serve_method(self, method: str, params_type: type[ParamsT], handler: Handler[ParamsT]) -> None:
@@ -100,11 +124,6 @@ class SurfaceServer(MCPServer[TaskGroup]):
     def list_also(self, resources: Callable[[], Awaitable[list[Resource]]]) -> None:
         """List resources that change while the server works; `resources` is asked for every list."""
         self._listings.append(resources)
-
-    async def tell_resources_changed(self, *, unless: bool) -> None:
-        """Clients are told that the list of resources has changed."""
-        if not unless:
-            await self.changes.publish(ResourcesListChanged())
 
     async def list_resources(self) -> list[Resource]:
         listed = await super().list_resources()
@@ -158,88 +177,6 @@ class SurfaceServer(MCPServer[TaskGroup]):
         if not self._redactor.finds(reply.model_dump_json()):
             return reply
         return type(reply).model_validate(self._redactor.value(reply.model_dump(mode="json", by_alias=True)))
-
-
-@asynccontextmanager
-async def _background(_: MCPServer[TaskGroup]) -> AsyncGenerator[TaskGroup]:
-    async with anyio.create_task_group() as tasks:
-        yield tasks
-        tasks.cancel_scope.cancel()
-
-
-def _true_capabilities(
-    derived: Callable[..., ServerCapabilities],
-    *given: Any,  # noqa: ANN401 - the SDK decides what it passes
-    **named: Any,  # noqa: ANN401
-) -> ServerCapabilities:
-    """What the SDK derives, without what never happens here: lists of tools and prompts that change, and extensions on
-    the wire of the handshake revisions.
-    """
-    modern = named.get("protocol_version") in MODERN_PROTOCOL_VERSIONS
-    found = derived(*given, **named)
-    return found.model_copy(
-        update={
-            "tools": found.tools and ToolsCapability(),
-            "prompts": found.prompts and PromptsCapability(),
-            "resources": found.resources and ResourcesCapability(subscribe=True, list_changed=True),
-            "extensions": found.extensions if modern else None,
-        }
-    )
-
-
-def _resource_error(error: ResourceError) -> ResourceError:
-    """In words that help; what is no fault of ours is told, too."""
-    cause = error.__cause__.__cause__ if isinstance(error.__cause__, UnexpectedResourceError) else error.__cause__
-    match cause:
-        case MassgenError(code="unknown_run" | "expired" | "config_not_found" | "unsafe_path" | "not_finished"):
-            return ResourceNotFoundError(f"{cause.code}: {cause}")
-        case MassgenError():
-            return ResourceError(f"{cause.code}: {cause}")
-        case PathRefused():
-            return ResourceNotFoundError(str(cause))
-        case ValidationError():
-            return ResourceNotFoundError(f"invalid_arguments: {_problems_text(cause)}")
-        case _:
-            return error
-
-
-logger = logging.getLogger(__name__)
-
-ABOUT_KEYS = ("missing_key", "no_default_team")
-SEE_DATA = "The reply is in the structured data."
-"""The text of a reply for a client whose model reads the text beside the data."""
-CUT = " (cut here)"
-
-INSTRUCTIONS = """\
-Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
-architecture decision): start_run asks a team of other models that answer independently, read each other's \
-anonymous answers, and vote until they reach a consensus or a limit. \
-The run continues in the background and survives this session. Do other work, but before you end your turn, call \
-wait_run until the run has ended, unless a reply says that you will be woken. \
-get_result returns the answer, votes and dissent; read the dissent before you rely on a close vote. \
-Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
-
-
-class MassgenServer(SurfaceServer):
-    """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply holds a key
-    that `redactor` knows.
-    """
-
-    def __init__(self, redactor: Redactor = NO_KEYS) -> None:
-        self.waking = WakingRuns()
-        self._tools: dict[str, Tool] = {}
-        """As they are listed; made when they are first asked for."""
-        super().__init__(
-            redactor,
-            "massgen-mcp",
-            [run_app()],
-            middleware=[listed],
-            title="massgen-mcp",
-            version=__version__,
-            description="LLM agents answer, read each other's answers and vote.",
-            instructions=INSTRUCTIONS,
-            log_level="WARNING",
-        )
 
     async def list_tools(self) -> list[Tool]:
         """The tools, in few words, with schemas that say that unknown arguments are refused."""
@@ -310,6 +247,49 @@ class MassgenServer(SurfaceServer):
         """One session over these streams, until `incoming` ends."""
         options = self._lowlevel_server.create_initialization_options()
         await self._lowlevel_server.run(incoming, outgoing, options)
+
+
+@asynccontextmanager
+async def _background(_: MCPServer[TaskGroup]) -> AsyncGenerator[TaskGroup]:
+    async with anyio.create_task_group() as tasks:
+        yield tasks
+        tasks.cancel_scope.cancel()
+
+
+def _true_capabilities(
+    derived: Callable[..., ServerCapabilities],
+    *given: Any,  # noqa: ANN401 - the SDK decides what it passes
+    **named: Any,  # noqa: ANN401
+) -> ServerCapabilities:
+    """What the SDK derives, without what never happens here: lists of tools and prompts that change, and extensions on
+    the wire of the handshake revisions.
+    """
+    modern = named.get("protocol_version") in MODERN_PROTOCOL_VERSIONS
+    found = derived(*given, **named)
+    return found.model_copy(
+        update={
+            "tools": found.tools and ToolsCapability(),
+            "prompts": found.prompts and PromptsCapability(),
+            "resources": found.resources and ResourcesCapability(subscribe=True, list_changed=True),
+            "extensions": found.extensions if modern else None,
+        }
+    )
+
+
+def _resource_error(error: ResourceError) -> ResourceError:
+    """In words that help; what is no fault of ours is told, too."""
+    cause = error.__cause__.__cause__ if isinstance(error.__cause__, UnexpectedResourceError) else error.__cause__
+    match cause:
+        case MassgenError(code="unknown_run" | "expired" | "config_not_found" | "unsafe_path" | "not_finished"):
+            return ResourceNotFoundError(f"{cause.code}: {cause}")
+        case MassgenError():
+            return ResourceError(f"{cause.code}: {cause}")
+        case PathRefused():
+            return ResourceNotFoundError(str(cause))
+        case ValidationError():
+            return ResourceNotFoundError(f"invalid_arguments: {_problems_text(cause)}")
+        case _:
+            return error
 
 
 class _SentReply(FuncMetadata):

@@ -49,17 +49,12 @@ KNOWN_CLIENTS = (
 OVER_HTTP = "Set keys in the environment of `massgen-mcp --transport http`, then restart that server."
 
 
-def find_client(name: str) -> KnownClient:
-    """Return what is known of the client that calls itself so."""
-    lower = name.lower()
-    return next((one for one in KNOWN_CLIENTS if one.part_of_name in lower), ANY_CLIENT)
-
-
 def identify_client(ctx: ServerRequestContext[Any, Any] | None) -> KnownClient:
     """Return what is known of the client that sends a request."""
     if ctx is None or ctx.session.client_params is None:
         return ANY_CLIENT
-    return find_client(ctx.session.client_params.client_info.name)
+    name = ctx.session.client_params.client_info.name.lower()
+    return next((one for one in KNOWN_CLIENTS if one.part_of_name in name), ANY_CLIENT)
 
 
 def is_over_http(ctx: ServerRequestContext[Any, Any]) -> bool:

@@ -7,7 +7,6 @@ extension in the request; nobody needs it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, assert_never
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -27,6 +26,7 @@ from mcp.types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.server.results.reply import format_moment
 
 TASKS = "io.modelcontextprotocol/tasks"
 NAME_HEADER = "mcp-name"
@@ -227,8 +227,8 @@ def _head(task: McpTask) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "taskId": task.task_id,
         "status": _status(task.state),
-        "createdAt": _iso(task.created),
-        "lastUpdatedAt": _iso(task.updated),
+        "createdAt": format_moment(task.created),
+        "lastUpdatedAt": format_moment(task.updated),
         "ttlMs": task.ttl_ms,
     }
     if task.poll_ms is not None:
@@ -252,10 +252,6 @@ def _status(state: TaskState) -> str:
             return "cancelled"
         case _:
             assert_never(state)
-
-
-def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _mcp_error(error: MassgenError) -> MCPError:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
+from mcp.server.subscriptions import ResourcesListChanged
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
@@ -160,7 +161,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         noticed = await look_before(asked)
         view, reused = await service.start(request)
         note = view.note
-        await server.tell_resources_changed(unless=reused)
+        if not reused:
+            await server.changes.publish(ResourcesListChanged())
         if wait_seconds:
             view = await wait_with_progress(context, service, WaitRequest(view.row.run_id, wait_seconds))
         woken = _note_wait(server, context, view)

@@ -16,6 +16,7 @@ from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     LOG_LEVEL_META_KEY,
+    ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
     EmptyResult,
@@ -35,6 +36,7 @@ from massgen_mcp.runs.watcher import Until
 from massgen_mcp.server.connection import state_of
 from massgen_mcp.server.decisions import build_raise_form, can_be_asked, decision_in, form_of, question_key
 from massgen_mcp.views.event_lines import log_line
+from massgen_mcp.views.plain_text import counted
 from massgen_mcp.views.sentences import LogLevel, sentence_of
 from massgen_mcp.views.spent import spent_figures
 
@@ -76,19 +78,12 @@ async def ask(
     call, which must be `repeatable` then.
     """
     key = question_key(view)
-    if key is None or key in declined or not can_be_asked(context.client_capabilities):
+    if key is None or key in declined:
         return False
-    request = form_of(view)
-    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        if not repeatable:
-            return False
-        raise ClientAsked(InputRequiredResult(input_requests={key: request}))
-    params = request.params
-    if not context.session.can_send_request or not isinstance(params, ElicitRequestFormParams):
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS and not repeatable:
         return False
-    try:
-        answer = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
-    except MCPError:  # it cannot after all: the model is told instead
+    answer = await _elicit(context, key, form_of(view))
+    if answer is None:
         return False
     view = await service.watcher.get_run(view.row.run_id)
     return question_key(view) != key or await _carry_out(service, view, answer)
@@ -102,23 +97,28 @@ async def is_raise_agreed(context: Context[Any, Any], service: RunService, run_i
     """
     view = await service.watcher.get_run(run_id)
     checked_raise(view, value)
-    request = build_raise_form(view, value or 0.0)
     key = f"raise_budget-{run_id}-{value!r}"
-    given = (context.input_responses or {}).get(key)
-    if isinstance(given, ElicitResult):
-        return given.action == "accept"
+    answer = (context.input_responses or {}).get(key)
+    if not isinstance(answer, ElicitResult):
+        answer = await _elicit(context, key, build_raise_form(view, value or 0.0))
+    return answer is not None and answer.action == "accept"
+
+
+async def _elicit(context: Context[Any, Any], key: str, request: ElicitRequest) -> ElicitResult | None:
+    """Show a form to the person at the client. None where the client can't. Raises `ClientAsked` where the question
+    has to be the result of the call.
+    """
     if not can_be_asked(context.client_capabilities):
-        return False
+        return None
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         raise ClientAsked(InputRequiredResult(input_requests={key: request}))
     params = request.params
     if not context.session.can_send_request or not isinstance(params, ElicitRequestFormParams):
-        return False
+        return None
     try:
-        answer = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
-    except MCPError:
-        return False
-    return answer.action == "accept"
+        return await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
+    except MCPError:  # it cannot after all: the model is told instead
+        return None
 
 
 async def _carry_out(service: RunService, view: RunView, answer: ElicitResult) -> bool:
@@ -225,5 +225,5 @@ def standing(view: RunView) -> str:
     """How far the run is, and what it has spent, in one short line."""
     run = view.snapshot
     votes = f"{len(run.votes)} of {len(run.agents)} votes"
-    answers = f"{len(run.answers)} answer{'' if len(run.answers) == 1 else 's'}"
+    answers = counted(len(run.answers), "answer")
     return ", ".join([f"{view.state}, {run.phase}: {answers}", votes, *spent_figures(run.spent)])

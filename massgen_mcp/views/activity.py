@@ -2,7 +2,6 @@
 in one plain sentence where the run stands.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self, assert_never
 
@@ -19,12 +18,12 @@ from massgen_mcp.events.agent_work import (
     ToolStarted,
 )
 from massgen_mcp.events.record import LogRecord, outside_calls
-from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.views.names import join_few, name_agent
 from massgen_mcp.views.sentences import WORKFLOW_TOOLS, sentence_of
-from massgen_mcp.views.votes_text import name_of, votes_won
+from massgen_mcp.views.votes_text import votes_won
 
 KEPT_CALLS = 20
 KEPT_CHARACTERS = 8000
@@ -94,7 +93,7 @@ def story(run: RunState, doing: Activities) -> str:
     """What the team is at, and what happened that a person should know."""
     text = _sentences(run, doing)
     lost = [f"{agent.info.id} failed ({agent.dropped.reason})" for agent in run.agents.values() if agent.dropped]
-    return f"{text}." if not lost or run.end is not None else f"{text}; {_names_text(lost)}."
+    return f"{text}." if not lost or run.end is not None else f"{text}; {join_few(lost)}."
 
 
 def _sentences(run: RunState, doing: Activities) -> str:
@@ -103,7 +102,7 @@ def _sentences(run: RunState, doing: Activities) -> str:
     if (asked := run.input_required) is not None:
         if asked.kind == "budget_reached":
             return "The next call would exceed the budget: raise it, or finish with the existing answers"
-        return f"{name_of(run, asked.agent) if asked.agent else 'The team'} has a question for you"
+        return f"{name_agent(run, asked.agent) if asked.agent else 'The team'} has a question for you"
     match run.state:
         case "queued":
             return "The run is queued"
@@ -142,8 +141,7 @@ def _answering(run: RunState) -> str:
         return f"{len(live)} agents are writing their first answers"
     if not waited:
         return "All have answered"
-    verb = "is" if len(waited) == 1 else "are"
-    return f"{len(live) - len(waited)} of {len(live)} have answered; {_names_text(waited)} {verb} still writing"
+    return f"{len(live) - len(waited)} of {len(live)} have answered; {join_few(waited)} {_are(waited)} still writing"
 
 
 def _voting(run: RunState, doing: Activities) -> str:
@@ -169,20 +167,20 @@ def _voting(run: RunState, doing: Activities) -> str:
         number = max(agent.rounds for agent in live if agent.info.id in improving)
         what = "its answer" if len(improving) == 1 else "their answers"
         again = " again" if number > 2 else ""
-        return f"{begun}; {_names_text(improving)} {_are(improving)} improving {what}{again}"
+        return f"{begun}; {join_few(improving)} {_are(improving)} improving {what}{again}"
     open_ones = [agent.info.id for agent in live if agent.info.name not in run.votes]
     if not open_ones:
         return "All have voted"
     if not run.votes:
         void = " again, because there is a new answer" if run.void_votes else ""
         return f"{begun}; now they read each other's answers and vote{void}"
-    return f"{len(run.votes)} of {len(live)} have voted; {_names_text(open_ones)} {_are(open_ones)} still deciding"
+    return f"{len(run.votes)} of {len(live)} have voted; {join_few(open_ones)} {_are(open_ones)} still deciding"
 
 
 def _won(run: RunState, what: str) -> str:
     if run.winner is None:
         return f"The winner {what}"
-    who = name_of(run, run.winner.agent)
+    who = name_agent(run, run.winner.agent)
     won = votes_won(run)
     return f"{who} won with {won} and {what}" if won else f"{who} {what}"
 
@@ -193,11 +191,3 @@ def _live(run: RunState) -> list[AgentState]:
 
 def _are(names: list[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def _names_text(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; of many the first ones."""
-    shown = list(names)
-    if len(shown) > 3:
-        return f"{', '.join(shown[:2])} and {len(shown) - 2} more"
-    return join_names(shown)

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import checks
@@ -71,7 +70,7 @@ _MAX_DETAIL = 120
 
 def is_recorded(record: LogRecord) -> bool:
     """Whether the two records tell of it."""
-    return not isinstance(record.event, TextDelta) and sentence_of(record.event).record is not None
+    return sentence_of(record.event).record is not None
 
 
 def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str, Any]:

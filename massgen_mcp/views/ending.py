@@ -12,11 +12,12 @@ from massgen_mcp.run_state.facts import LATE
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes, tests_notes
 from massgen_mcp.views.firmness import describe_vendors
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.outcome import describe_outcome
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, money_notes, spent_figures, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.votes_text import name_of, votes_lines
+from massgen_mcp.views.votes_text import votes_lines
 
 _LABEL = 7
 _MESSAGE = 300
@@ -88,7 +89,7 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     for title, rows in (("Votes", votes), ("Tests", tests)):
         lines += [(Span(title, "title"),), *rows, ()] if rows else []
     for agent, reason, message in _list_untold_losses(run):
-        lines += _row("!", f"{describe_loss(name_of(run, agent), reason)}: {preview(message, _MESSAGE)}", width)
+        lines += _row("!", f"{describe_loss(name_agent(run, agent), reason)}: {preview(message, _MESSAGE)}", width)
     for loss in (*list_replacement_notes(run), *run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in helps(run) for row in _row("", help_, width)]
@@ -97,9 +98,8 @@ def ending_lines(run: RunState, kept: RemainingFiles, width: int) -> list[Line]:
     lines += _row("Cost", spent_text(run.spent), width)
     if run.budget_reached or run.budget.spending.bounds:
         lines += [row for note in money_notes(run) for row in _row("", note, width)]
-    for path in filter(None, (kept.copy, kept.answer)):
-        lines.append((Span(f"{'Answer':<{_LABEL}}", "dim"), Span(plain(str(path)))))
-    for label, path in (("Page", kept.report), ("Files", kept.directory)):
+    places = (("Answer", kept.copy), ("Answer", kept.answer), ("Page", kept.report), ("Files", kept.directory))
+    for label, path in places:
         if path is not None:
             lines.append((Span(f"{label:<{_LABEL}}", "dim"), Span(plain(str(path)))))
     if kept.listed:

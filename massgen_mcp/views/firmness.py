@@ -7,10 +7,10 @@ from massgen_mcp.events.parts import TextKind
 from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import PartlyRead, Weakness, WorkDone
-from massgen_mcp.views.names import name_answer
-from massgen_mcp.views.outcome import MAX_NAMED, WEAKNESSES, describe_dissent, describe_outcome
+from massgen_mcp.views.names import MAX_NAMED, name_agent, name_answer
+from massgen_mcp.views.outcome import WEAKNESSES, describe_dissent, describe_outcome
 from massgen_mcp.views.plain_text import counted
-from massgen_mcp.views.votes_text import name_of, nobody_voted
+from massgen_mcp.views.votes_text import nobody_voted
 
 FAILURES: Mapping[str, str] = {
     "nobody_left": "without a vote because no agent was left",
@@ -91,15 +91,15 @@ def _describe(run: RunState, work: WorkDone, weakness: Weakness) -> str:
 def _describe_missing(run: RunState, work: WorkDone, weakness: Literal["cut_short", "left_out"]) -> str:
     if weakness == "cut_short":
         return f"The run was decided early, with {work.voted} of {counted(len(run.agents), 'vote')}."
-    names = join_names(name_of(run, agent) for agent in run.left_out)
+    names = join_names(name_agent(run, agent) for agent in run.left_out)
     return f"The run was decided without {names}: no first answer arrived in time."
 
 
 def _describe_tie(run: RunState, work: WorkDone) -> str:
     if run.winner is not None and run.winner.judge is not None:
         stages = [stage for stage in run.coordination.stages if stage.because == "still_tied"]
-        judges = dict.fromkeys(name_of(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
-        named = join_names(judges or [name_of(run, run.winner.judge)])
+        judges = dict.fromkeys(name_agent(run, one.agents[0]) + "'s fallback" * one.by_fallback for one in stages)
+        named = join_names(judges or [name_agent(run, run.winner.judge)])
         return f"The votes were tied, so {named} compared the answers pairwise, in both orders."
     names = join_names(name_answer(run, label) for label in work.tied)
     return f"The votes are tied between {names}, and massgen found no way to decide."
@@ -117,10 +117,10 @@ _TEXTS: Mapping[TextKind, str] = {
 
 def describe_partly_read(run: RunState, readers: Sequence[PartlyRead]) -> str:
     """Say which agents read a part of what, and whose votes rest on it, in one sentence."""
-    named = [f"{name_of(run, one.agent)} read {_list_shares(one)}" for one in readers[:MAX_NAMED]]
+    named = [f"{name_agent(run, one.agent)} read {_list_shares(one)}" for one in readers[:MAX_NAMED]]
     if len(readers) > MAX_NAMED:
         named.append(f"so did {len(readers) - MAX_NAMED} more")
-    if voters := [name_of(run, one.agent) for one in readers if one.voted]:
+    if voters := [name_agent(run, one.agent) for one in readers if one.voted]:
         named.append(f"these agents voted without seeing everything: {', '.join(voters)}")
     return f"Some of the material was too long for the models, so massgen shortened it: {'; '.join(named)}."
 

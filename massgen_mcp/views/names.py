@@ -3,7 +3,9 @@
 """
 
 import re
+from collections.abc import Sequence
 
+from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 
 _AGENT = re.compile(r"\bagent_[a-z]+\b")
@@ -12,6 +14,15 @@ _SHOWN_AS = re.compile(r"\bagent\d+ = (?=agent\d+\.\d+)")
 _NEW_ANSWER = re.compile(r"\bnew answer agent\d+\.(\d+)\b")
 _ANSWER = re.compile(r"\bagent(\d+)\.(\d+)\b")
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+MAX_NAMED = 3
+"""Agents that a clause names."""
+
+
+def name_agent(run: RunState, name: str) -> str:
+    """Return the id that the config has for the agent; any other name as it is."""
+    if name not in run.agents:
+        return name
+    return run.agents[name].info.id
 
 
 def name_answer(run: RunState, label: str) -> str:
@@ -30,7 +41,14 @@ def replace_names(run: RunState, text: str) -> str:
     text = _SHOWN_AS.sub("", text)
     text = _NEW_ANSWER.sub(lambda found: f"{format_ordinal(int(found[1]))} answer", text)
     text = _ANSWER.sub(lambda found: name_answer(run, found[0]), text)
-    return _AGENT.sub(lambda found: _name_agent(run, found[0]), text)
+    return _AGENT.sub(lambda found: name_agent(run, found[0]), text)
+
+
+def join_few(names: Sequence[str]) -> str:
+    """Return the names as `join_names` does; of more than `MAX_NAMED` the first ones, and how many more there are."""
+    if len(names) > MAX_NAMED:
+        names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} more"]
+    return join_names(names)
 
 
 def format_ordinal(number: int) -> str:
@@ -38,9 +56,3 @@ def format_ordinal(number: int) -> str:
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}{_ENDINGS.get(number % 10, 'th')}"
-
-
-def _name_agent(run: RunState, name: str) -> str:
-    if name not in run.agents:
-        return name
-    return run.agents[name].info.id

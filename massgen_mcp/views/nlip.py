@@ -15,6 +15,7 @@ from massgen_mcp.events.parts import ToolCallRecord
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import CallerMessage, InputGiven, InputRequired, RunCompleted, RunStarted
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.sentences import WORKFLOW_TOOLS
 
 CALLER, TEAM = "caller", "team"
@@ -34,7 +35,7 @@ class NlipMessage:
 def nlip_line(sent: NlipMessage, record: LogRecord, run: RunState) -> str:
     """The message on one line: the run is its conversation, and `route` says who says it to whom, and when."""
     moment = datetime.fromtimestamp(record.time, UTC).isoformat(timespec="milliseconds")
-    route = {"from": _agent_id(sent.sender, run), "to": _agent_id(sent.to, run), "time": moment}
+    route = {"from": name_agent(run, sent.sender), "to": name_agent(run, sent.to), "time": moment}
     parts = [
         {"format": "token", "subformat": "conversation", "content": run.run_id},
         {**_json(route), "label": "route"},
@@ -87,7 +88,3 @@ def _call_message(agent: str, call: ToolCallRecord) -> NlipMessage:
         arguments = call.arguments
     asked = _json({"tool": call.name, "arguments": arguments})
     return NlipMessage(agent, f"tool:{call.name}", {**asked, "label": call.id})
-
-
-def _agent_id(side: str, run: RunState) -> str:
-    return run.agents[side].info.id if side in run.agents else side

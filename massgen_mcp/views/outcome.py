@@ -4,18 +4,15 @@ disagrees and why. Pure.
 "2 of 3 agree; claude disagrees: a second system will never be switched off"
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, assert_never
 
 from massgen_mcp.events.parts import Outcome
-from massgen_mcp.name_lists import join_names
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.work_done import Weakness
+from massgen_mcp.views.names import join_few, name_agent
 from massgen_mcp.views.plain_text import counted, preview, unmarked
-from massgen_mcp.views.votes_text import MAX_REASON, list_dissent, name_of
-
-MAX_NAMED = 3
-"""Agents that a clause names."""
+from massgen_mcp.views.votes_text import MAX_REASON, list_dissent
 
 WEAKNESSES: dict[Weakness, str] = {
     "nobody_left": "no agent was left to review the answer",
@@ -53,7 +50,8 @@ def describe_dissent(run: RunState, *, reasons: bool = True) -> list[str]:
     if not (others := list_dissent(run)):
         return []
     reason = preview(unmarked(others[0].reason), MAX_REASON).rstrip(".")
-    clause = f"{_join_names(run, [vote.voter for vote in others])} {_conjugate('disagree', len(others))}"
+    names = join_few([name_agent(run, vote.voter) for vote in others])
+    clause = f"{names} {_conjugate('disagree', len(others))}"
     if reasons and reason:
         clause += f": {reason}"
     return [clause]
@@ -72,8 +70,12 @@ def _describe_agreement(run: RunState, outcome: Outcome) -> str:
             return f"the judge chose {run.author}'s answer from {_count_answers(run)}"
         case "agreed":
             return f"{_share(_count_answers(run), _count_answers(run))} say the same"
-        case "checked" | "tested" | "same_files":
-            return _describe_evidence(run, outcome)
+        case "checked":
+            return _describe_checked(run)
+        case "tested":
+            return f"{run.author}'s answer passes most of the tests that the agents wrote"
+        case "same_files":
+            return f"{_share(_count_same_files(run), _count_answers(run))} made the same change"
         case _:
             assert_never(outcome)
 
@@ -86,17 +88,6 @@ def _describe_lone_answer(run: RunState, outcome: Literal["single", "single_surv
             return f"of {counted(len(run.agents), 'agent')}, only {run.author} remained"
         case "unfinished":
             return f"no agent answered; these are the unfinished files of {run.author}"
-
-
-def _describe_evidence(run: RunState, outcome: Literal["checked", "tested", "same_files"]) -> str:
-    match outcome:
-        case "checked":
-            return _describe_checked(run)
-        case "tested":
-            return f"{run.author}'s answer passes most of the tests that the agents wrote"
-        case "same_files":
-            same = len(_find_same_files(run))
-            return f"{_share(same, _count_answers(run))} made the same change"
 
 
 def _describe_votes(run: RunState) -> str:
@@ -153,11 +144,11 @@ def _describe_weaknesses(run: RunState) -> Iterator[str]:
             yield WEAKNESSES[weakness]
 
 
-def _find_same_files(run: RunState) -> set[str]:
-    """Return the agents whose answers have the winner's files."""
+def _count_same_files(run: RunState) -> int:
+    """Count the agents whose answers have the winner's files."""
     if run.winner is None:
-        return set()
-    return {run.coordination.author(label) for label in (run.winner.label, *run.winner.drawn)}
+        return 0
+    return len({run.coordination.author(label) for label in (run.winner.label, *run.winner.drawn)})
 
 
 def _count_answers(run: RunState) -> int:
@@ -176,10 +167,3 @@ def _conjugate(verb: str, count: int) -> str:
     if count != 1:
         return verb
     return f"{verb}es" if verb.endswith("s") else f"{verb}s"
-
-
-def _join_names(run: RunState, agents: Sequence[str]) -> str:
-    names = [name_of(run, agent) for agent in agents]
-    if len(names) > MAX_NAMED:
-        names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} more"]
-    return join_names(names)

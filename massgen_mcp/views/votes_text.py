@@ -2,7 +2,7 @@
 
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.names import name_answer, replace_names
+from massgen_mcp.views.names import name_agent, name_answer, replace_names
 from massgen_mcp.views.plain_text import unmarked
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.styled import Line, Span, wrap
@@ -24,9 +24,9 @@ def votes_lines(run: RunState, width: int, *, below_outcome: bool = False) -> li
         verb = "votes for" if vote in known else "disagrees and votes for"
         has_known_reason = vote in known[:1] and len(unmarked(vote.reason)) <= MAX_REASON
         reason = "" if has_known_reason else vote.reason
-        lines.append(_wrapped(_describe_vote(run, vote, verb, reason), width, "busy"))
-    lines += [_wrapped(_describe_vote(run, vote, "votes for", vote.reason), width, "good") for vote in rest]
-    lines += [_wrapped(f"{sentence[0].upper()}{sentence[1:]}.", width, "") for sentence in list_decisions(run)]
+        lines.append(_wrap_sentence(_describe_vote(run, vote, verb, reason), width, "busy"))
+    lines += [_wrap_sentence(_describe_vote(run, vote, "votes for", vote.reason), width, "good") for vote in rest]
+    lines += [_wrap_sentence(f"{sentence[0].upper()}{sentence[1:]}.", width, "") for sentence in list_decisions(run)]
     return [row for rows in lines for row in rows]
 
 
@@ -75,11 +75,6 @@ def nobody_voted(run: RunState) -> str | None:
     return f"No agent voted for or reviewed {run.author}'s answer."
 
 
-def name_of(run: RunState, agent: str) -> str:
-    """As the config calls it."""
-    return run.agents[agent].info.id
-
-
 def _votes(run: RunState) -> list[Vote]:
     """Of those who stayed with their vote in a run-off one."""
     again = run.run_off_votes
@@ -90,16 +85,16 @@ def _votes(run: RunState) -> list[Vote]:
 def _describe_vote(run: RunState, vote: Vote, verb: str, reason: str) -> str:
     whose = name_answer(run, vote.label)
     if run.coordination.author(vote.label) == vote.voter:
-        whose = whose.replace(f"{name_of(run, vote.voter)}'s", "its own", 1)
+        whose = whose.replace(f"{name_agent(run, vote.voter)}'s", "its own", 1)
     because = f": {reason_text}" if (reason_text := unmarked(reason)) else ""
     again = ""
     if vote == run.run_off_votes.get(vote.voter):
         before = run.votes.get(vote.voter)
         again = ", as before the run-off" if before and before.label == vote.label else " in the run-off"
-    return f"{name_of(run, vote.voter)} {verb} {whose}{again}{because}"
+    return f"{name_agent(run, vote.voter)} {verb} {whose}{again}{because}"
 
 
-def _wrapped(text: str, width: int, style: str) -> list[Line]:
+def _wrap_sentence(text: str, width: int, style: str) -> list[Line]:
     mark = {"busy": "≠ ", "good": "✓ "}.get(style, "• ")
     head, *rest = wrap(text, width - 2, indent=0)
     first: Line = (Span(mark, "busy" if style == "busy" else "good" if style == "good" else "dim"), Span(head))

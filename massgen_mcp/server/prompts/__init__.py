@@ -6,7 +6,6 @@ A file has `title`, `description`, `text` and `arguments`. In the text `{name}` 
 
 import re
 import tomllib
-from functools import partial
 from pathlib import Path
 
 from mcp.server.mcpserver.prompts import Prompt
@@ -36,8 +35,8 @@ class PromptFile(BaseModel, frozen=True, extra="forbid"):
     text: str
     arguments: list[Argument] = []
 
-    def written(self, **values: str) -> str:
-        """The text. What a person wrote is put in as it is, braces and all."""
+    async def write(self, **values: str) -> str:
+        """Return the text. What a person wrote is put in as it is, braces and all."""
         brought = {argument.name: argument.brings(values.get(argument.name)) for argument in self.arguments}
         return _PLACE.sub(lambda place: brought.get(place[1], place[0]), self.text)
 
@@ -55,11 +54,7 @@ def add_prompts(server: MassgenServer) -> None:
                     PromptArgument(name=one.name, description=one.description, required=one.required)
                     for one in file.arguments
                 ],
-                fn=partial(_written, file),
+                fn=file.write,
                 context_kwarg=None,
             )
         )
-
-
-async def _written(file: PromptFile, **values: str) -> str:
-    return file.written(**values)

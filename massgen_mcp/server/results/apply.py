@@ -13,7 +13,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.patches.application import Application, ApplyState, changed_file
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, name_value
 from massgen_mcp.views.plain_text import preview
 
 MAX_PATCH_BYTES = 8 * 1024 * 1024
@@ -165,14 +165,14 @@ class Applied(ToolReply):
     def text(self) -> str:
         return lines(
             f"{self.run_id}: {self.status}{f'. {self.checks}' if self.checks is not None else ''}",
-            f"branch {self.branch}" if self.branch is not None else None,
-            f"commit {self.commit}" if self.commit is not None else None,
+            name_value("branch", self.branch),
+            name_value("commit", self.commit),
             *(file.text() for file in self.files),
-            f"more_files {self.more_files}" if self.more_files is not None else None,
+            name_value("more_files", self.more_files),
             *(conflict.text() for conflict in self.conflicts or ()),
-            f"more_conflicts {self.more_conflicts}" if self.more_conflicts is not None else None,
+            name_value("more_conflicts", self.more_conflicts),
             *(f"left out: {one.text()}" for one in self.left_out or ()),
-            f"more_left_out {self.more_left_out}" if self.more_left_out is not None else None,
+            name_value("more_left_out", self.more_left_out),
             self.note,
             self.next_step,
         )

@@ -71,7 +71,9 @@ def config_list(name: str | None, environ: Mapping[str, str], *, in_full: bool =
         return _one(name, environ)
     examples = list_examples()
     teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
-    found = {example.name: _config_line(_loaded(example, environ), environ, example) for example in teams}
+    found = {
+        example.name: _config_line(load_config(example.path, environ=environ), environ, example) for example in teams
+    }
     apart = [example.name for example in examples if example not in teams]
     if in_full:
         return ConfigList(configs=found, copy_from=apart, next_step=NEXT_STEP)
@@ -88,7 +90,7 @@ def config_list(name: str | None, environ: Mapping[str, str], *, in_full: bool =
 def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
     path = example_path(name.removeprefix(EXAMPLE_PREFIX))
     example = next(example for example in list_examples() if example.path == path)
-    config = _loaded(example, environ)
+    config = load_config(example.path, environ=environ)
     line = _config_line(config, environ, example)
     return ConfigList(
         configs={example.name: line.model_copy(update={"models": _counted_models(config)})},
@@ -97,10 +99,6 @@ def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
         yaml=path.read_text(encoding="utf-8"),
         next_step=f"Call start_run with team={example.name}.",
     )
-
-
-def _loaded(example: Example, environ: Mapping[str, str]) -> Config:
-    return load_config(example.path, environ=environ)
 
 
 def _config_line(config: Config, environ: Mapping[str, str], example: Example) -> ConfigLine:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import ResultPart, listed, number
-from massgen_mcp.server.results.words import REASON_CHARACTERS, id_of, reason_of, shortened
+from massgen_mcp.server.results.reply import ResultPart, listed, name_value, number
+from massgen_mcp.server.results.words import shortened
+from massgen_mcp.views.names import name_agent
 
 SOURCE_CHARACTERS = 80
 COMMAND_CHARACTERS = 100
@@ -147,8 +148,8 @@ class NestedRun(ResultPart):
             f"nested {self.run_id}: {self.status}",
             self.source,
             f"started by {self.started_by}" if self.started_by else None,
-            f"cost_usd {number(self.cost_usd)}" if self.cost_usd is not None else None,
-            f"{self.tokens} tokens" if self.tokens is not None else None,
+            name_value("cost_usd", self.cost_usd),
+            _count(self.tokens, "tokens"),
         )
 
 
@@ -184,15 +185,9 @@ class ResultUsage(ResultPart):
     nested_tokens: int | None = None
     """Their tokens."""
 
-    @property
-    def _saved_text(self) -> str | None:
-        if self.saved_by_cache_usd is None:
-            return None
-        return f"saved_by_cache_usd {number(self.saved_by_cache_usd)}"
-
     def text(self) -> str:
         return listed(
-            "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
+            name_value("cost_usd", self.cost_usd) or "price unknown",
             f"{self.model_calls} calls",
             _count(self.cut_off_calls, "of them incomplete"),
             f"{self.input_tokens} input tokens",
@@ -200,11 +195,11 @@ class ResultUsage(ResultPart):
             f"{self.output_tokens} output tokens",
             _count(self.calls_without_usage, "calls without usage"),
             _count(self.partly_counted_calls, "partly counted calls"),
-            self._saved_text,
+            name_value("saved_by_cache_usd", self.saved_by_cache_usd),
             _count(self.unpriced_calls, "unpriced"),
-            f"including nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
-            f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
-            f"{self.nested_tokens} tokens" if self.nested_tokens is not None else None,
+            name_value("including nested runs:", _count(self.nested_calls, "calls")),
+            name_value("nested_cost_usd", self.nested_cost_usd),
+            _count(self.nested_tokens, "tokens"),
         )
 
 
@@ -232,27 +227,6 @@ DETAILS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Led:
-    """What led to an answer, as far as it may be long."""
-
-    reason: str | None
-    checks: list[CheckLine]
-    tests: list[TestLine]
-    votes: list[VoteLine]
-    dissent: list[Dissent]
-    degraded: list[Dropped]
-    nested: list[NestedRun]
-
-
-def led_to_it(view: RunView, detail: Detail) -> Led:
-    reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
-    nested = nested_of(view)[: detail.nested]
-    votes, checks = votes_of(view, detail), checks_of(view, detail)
-    tests, degraded = tests_of(view, detail), degraded_of(view, detail, reason)
-    return Led(reason, checks, tests, votes, _dissent(view, detail), degraded, nested)
-
-
 def nested_of(view: RunView) -> list[NestedRun]:
     run = view.snapshot
     lines: list[NestedRun] = []
@@ -264,7 +238,7 @@ def nested_of(view: RunView) -> list[NestedRun]:
                 run_id=run_id,
                 status=ended.state if ended else "running",
                 source=shortened(started.source, SOURCE_CHARACTERS),
-                started_by=id_of(run, started.agent) if started.agent else None,
+                started_by=name_agent(run, started.agent) if started.agent else None,
                 cost_usd=spent and spent.rounded_usd,
                 tokens=spent and spent.tokens,
             )
@@ -286,7 +260,7 @@ def tests_of(view: RunView, detail: Detail) -> list[TestLine]:
     return [
         TestLine(
             title=shortened(one.test.title, COMMAND_CHARACTERS),
-            by=id_of(run, one.author),
+            by=name_agent(run, one.author),
             passed=list(one.passed),
             failed=list(one.failed),
             void=one.why_void or None,
@@ -303,7 +277,7 @@ def _check_lines(run: RunState, checked: FilesChecked, detail: Detail) -> Iterat
         excerpt = shortened(outcome.excerpt, detail.excerpt) if detail.excerpt != 0 else ""
         yield CheckLine(
             of=checked.label or checked.subject,
-            agent=id_of(run, checked.agent) if checked.agent else None,
+            agent=name_agent(run, checked.agent) if checked.agent else None,
             command=shortened(outcome.command, COMMAND_CHARACTERS),
             result=outcome.result,
             how=outcome.how,
@@ -320,8 +294,8 @@ def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:
     authors = {answer.label: answer.agent for answer in run.answers}
     return [
         VoteLine(
-            voter=id_of(run, vote.voter),
-            voted_for=id_of(run, authors[vote.label]),
+            voter=name_agent(run, vote.voter),
+            voted_for=name_agent(run, authors[vote.label]),
             label=vote.label,
             reason=shortened(vote.reason, detail.reason),
         )
@@ -329,13 +303,13 @@ def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:
     ]
 
 
-def _dissent(view: RunView, detail: Detail) -> list[Dissent]:
+def list_dissenting_answers(view: RunView, detail: Detail) -> list[Dissent]:
     run = view.snapshot
     if run.winner is None:
         return []
     return [
         Dissent(
-            agent=id_of(run, answer.agent),
+            agent=name_agent(run, answer.agent),
             label=answer.label,
             votes=run.winner.votes[answer.label],
             preview=shortened(answer.content, detail.dissent),
@@ -350,7 +324,7 @@ def degraded_of(view: RunView, detail: Detail, shown: str | None) -> list[Droppe
     run = view.snapshot
     return [
         Dropped(
-            agent=id_of(run, agent),
+            agent=name_agent(run, agent),
             reason=reason,
             message=None if shortened(message, None) in (shown or "") else shortened(message, detail.message),
             unfinished=_unfinished(run, agent),

@@ -6,8 +6,10 @@ Some clients show their model the data alone, some the text alone, and at least 
 """
 
 import json
+import math
 from abc import abstractmethod
 from bisect import bisect_right
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -71,6 +73,15 @@ def number(value: float) -> str:
     return as_json(_short(value))
 
 
+def name_value(name: str, value: object) -> str | None:
+    """Return a value behind its name, as it stands in the data; None where it is not known."""
+    if value is None:
+        return None
+    if isinstance(value, float):
+        value = number(value)
+    return f"{name} {value}"
+
+
 def _short(value: object) -> object:
     """Whole numbers without a fraction."""
     match value:
@@ -82,6 +93,12 @@ def _short(value: object) -> object:
             return [_short(item) for item in cast("list[object]", value)]
         case _:
             return value
+
+
+def format_moment(moment: float) -> str:
+    """Return a time as ISO 8601 in UTC: in milliseconds, rounded down, so that `since` of it includes that run."""
+    whole = math.floor(moment * 1000) / 1000
+    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def lines(*parts: str | None) -> str:

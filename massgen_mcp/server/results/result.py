@@ -26,17 +26,30 @@ from massgen_mcp.server.results.record import (
     ResultUsage,
     TestLine,
     VoteLine,
+    checks_of,
     degraded_of,
-    led_to_it,
+    list_dissenting_answers,
+    nested_of,
+    tests_of,
     usage_of,
     votes_of,
 )
-from massgen_mcp.server.results.reply import MAX_BYTES, ToolReply, as_json, json_bytes, lines, listed, number, page_of
+from massgen_mcp.server.results.reply import (
+    MAX_BYTES,
+    ToolReply,
+    as_json,
+    json_bytes,
+    lines,
+    listed,
+    name_value,
+    number,
+    page_of,
+)
 from massgen_mcp.server.results.words import (
     NOT_WOKEN,
+    REASON_CHARACTERS,
     after_the_end,
     bringing_in,
-    id_of,
     meanwhile,
     note_on_result,
     reason_of,
@@ -45,7 +58,7 @@ from massgen_mcp.server.results.words import (
     team_text,
 )
 from massgen_mcp.views.ending import describe_loss
-from massgen_mcp.views.names import name_answer
+from massgen_mcp.views.names import name_agent, name_answer
 from massgen_mcp.views.outcome import describe_outcome
 
 ResultView = Literal["summary", "full", "votes", "diff", "agent"]
@@ -144,9 +157,9 @@ class Result(ToolReply):
             f"challenge: {self.challenge}" if self.challenge else None,
             f"weak: {', '.join(self.weak)}" if self.weak else None,
             _VERDICTS[self.checked] if self.checked is not None else None,
-            f"winner {self.winner}" if self.winner is not None else None,
+            name_value("winner", self.winner),
             f"{number(self.seconds)} s" if self.seconds is not None else None,
-            f"resumed {self.resumed}" if self.resumed is not None else None,
+            name_value("resumed", self.resumed),
             cut if self.next_offset is None else f"{cut}, next_offset {self.next_offset}",
         )
 
@@ -165,7 +178,7 @@ class Result(ToolReply):
             yield f"dissent {other.agent} ({other.label}, {other.votes}): {other.preview}"
         for fallen in self.degraded or ():
             yield fallen.text()
-        yield f"nested in {self.parent}" if self.parent is not None else None
+        yield name_value("nested in", self.parent)
         yield from (run.text() for run in self.nested or ())
         yield self.usage.text() if self.usage is not None else None
         for name, path in (self.paths or {}).items():
@@ -239,13 +252,13 @@ def _paged_text(view: RunView, what: ResultView, agent: str | None, going_on: st
         case "agent":
             answers = run.agents[agent].answers if agent is not None else ()
             if agent is None or not answers:
-                raise MassgenError("not_finished", f"{id_of(run, agent) if agent else 'it'} has not answered yet")
+                raise MassgenError("not_finished", f"{name_agent(run, agent) if agent else 'it'} has not answered yet")
             return answers[-1].content
         case "votes":
             return None
         case "diff" if agent is not None:
             if not run.agents[agent].answers and run.agents[agent].latest_changes is None:
-                raise MassgenError("not_finished", f"{id_of(run, agent)} has not answered yet")
+                raise MassgenError("not_finished", f"{name_agent(run, agent)} has not answered yet")
             return patch_text(view, run.agents[agent].latest_changes)
         case "summary" | "full" | "diff":
             if not view.ended:
@@ -326,13 +339,13 @@ class _Pages:
             files = files_of(self._changes(), DETAILS[0].files) if self.agent and not self.bounds.offset else None
             rest = Result(truncated=False, run_id=view.row.run_id, status=view.state, files=files, next_step="")
             return rest, False
-        if self.what == "votes":
-            return self._build_votes_frame(detail)
         if self.what == "agent":
             return self._build_agent_frame(detail)
-        led, work = led_to_it(view, detail), run.work_done
-        files = files_of(self._changes(), detail.files)
-        short = led != led_to_it(view, ALL)
+        led = self._build_votes_page(detail)
+        short = led != self._build_votes_page(ALL)
+        if self.what == "votes":
+            return led.model_copy(update={"truncated": short}), short
+        work, files = run.work_done, files_of(self._changes(), detail.files)
         first = Result(
             truncated=short or (files is not None and files.of_files > len(files.listed)),
             run_id=view.row.run_id,
@@ -344,17 +357,17 @@ class _Pages:
             weak=[*work.weak] or None,
             checked=work.checked,
             reason=led.reason,
-            winner=self._winner,
+            winner=led.winner,
             team=team_of_run(run),
             files=files,
-            checks=led.checks or None,
-            tests=led.tests or None,
-            vote_counts=self._vote_counts(),
+            checks=led.checks,
+            tests=led.tests,
+            vote_counts=led.vote_counts,
             votes=led.votes,
             dissent=led.dissent,
             degraded=led.degraded,
             parent=view.row.parent,
-            nested=led.nested or None,
+            nested=led.nested,
             usage=usage_of(view),
             note=note_on_result(view),
             resumed=run.resumed or None,
@@ -364,27 +377,25 @@ class _Pages:
         )
         return first, short
 
-    def _build_votes_frame(self, detail: Detail) -> _Frame:
-        """Return the votes that led to the answer, without the parts that the page of the answer has."""
+    def _build_votes_page(self, detail: Detail) -> Result:
+        """Return what led to the answer, without the parts that only the page of the answer has."""
         view = self.view
-        led = led_to_it(view, detail)
-        short = led != led_to_it(view, ALL)
-        page = Result(
-            truncated=short,
+        reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
+        return Result(
+            truncated=False,
             run_id=view.row.run_id,
             status=view.state,
-            reason=led.reason,
+            reason=reason,
             winner=self._winner,
-            checks=led.checks or None,
-            tests=led.tests or None,
+            checks=checks_of(view, detail) or None,
+            tests=tests_of(view, detail) or None,
             vote_counts=self._vote_counts(),
-            votes=led.votes,
-            dissent=led.dissent,
-            degraded=led.degraded,
-            nested=led.nested or None,
+            votes=votes_of(view, detail),
+            dissent=list_dissenting_answers(view, detail),
+            degraded=degraded_of(view, detail, reason),
+            nested=nested_of(view)[: detail.nested] or None,
             next_step="",
         )
-        return page, short
 
     def _build_agent_frame(self, detail: Detail) -> _Frame:
         """Return what belongs to one agent's answer, without the parts that the page of the final answer has."""
@@ -413,7 +424,7 @@ class _Pages:
         run = self.view.snapshot
         if run.answered_by:
             return run.author
-        return id_of(run, run.winner.agent) if run.winner else None
+        return name_agent(run, run.winner.agent) if run.winner else None
 
     def _changes(self) -> Changes | None:
         """Of the answer that is shown."""
@@ -444,12 +455,12 @@ class _Pages:
     def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
         view = self.view
         named = "" if self.what == "summary" else f" view={self.what}"
-        named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
+        named += f" agent={name_agent(view.snapshot, self.agent)}" if self.agent is not None else ""
         rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
         longer = f"view={self._longer()} gives the full text." if shortened else ""
         changes = self._changes() if self.what != "diff" else None
         patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
-        asked = id_of(view.snapshot, self.agent) if self.agent is not None else None
+        asked = name_agent(view.snapshot, self.agent) if self.agent is not None else None
         bring = bringing_in(view, self._changes(), asked) if view.ended and not rest else ""
         if not view.ended:
             return " ".join(filter(None, (rest, longer, patch, meanwhile(view, self.going_on))))

@@ -1,19 +1,18 @@
 """`list_runs`."""
 
-import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from types import MappingProxyType
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, lines, listed
-from massgen_mcp.server.results.words import id_of, reason_of
+from massgen_mcp.server.results.reply import MAX_BYTES, ResultPart, ToolReply, format_moment, lines, listed, name_value
+from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.sums import money_of
 from massgen_mcp.statistics.words import money_text
 from massgen_mcp.views.firmness import shortly
+from massgen_mcp.views.names import name_agent
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 100
@@ -53,13 +52,17 @@ class RunLine(ResultPart):
     """Of a nested run: the run in which it was started."""
 
     def text(self) -> str:
-        winner = f"won by {self.winner}" if self.winner is not None else None
-        nested = f"nested in {self.parent}" if self.parent is not None else None
-        weak = f"weak: {self.weak}" if self.weak is not None else None
-        expired = "expired" if self.expired else None
-        unapplied = "not yet applied" if self.unapplied else None
-        what = (self.outcome, self.summary, winner, weak, self.cost, unapplied, expired, nested)
-        facts = listed(f"{self.run_id}: {self.status}", *what)
+        facts = listed(
+            f"{self.run_id}: {self.status}",
+            self.outcome,
+            self.summary,
+            name_value("won by", self.winner),
+            name_value("weak:", self.weak),
+            self.cost,
+            "not yet applied" if self.unapplied else None,
+            "expired" if self.expired else None,
+            name_value("nested in", self.parent),
+        )
         why = f" ({self.reason})" if self.reason is not None else ""
         return f"{facts}, {self.source}, {self.started} ({self.age} ago): {self.question}{why}"
 
@@ -71,8 +74,8 @@ class RunList(ToolReply):
     """`cursor` of the next page. Absent on the last one."""
 
     def text(self) -> str:
-        more = f"next_cursor {self.next_cursor}" if self.next_cursor is not None else None
-        return lines(*([line.text() for line in self.runs] or ["no runs"]), more)
+        runs = [line.text() for line in self.runs] or ["no runs"]
+        return lines(*runs, name_value("next_cursor", self.next_cursor))
 
 
 def run_list(
@@ -102,7 +105,7 @@ def _run_line(view: RunView, digest: RunDigest | None, unapplied: bool) -> RunLi
         status=view.state,
         question=preview(view.row.question, QUESTION_CHARACTERS),
         source=preview(view.row.config, QUESTION_CHARACTERS),
-        started=_iso(view.row.created),
+        started=format_moment(view.row.created),
         age=_age(time.time() - view.row.created),
         reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" or view.row.moved else None,
         winner=_winner(view),
@@ -132,12 +135,6 @@ def _age(seconds: float) -> str:
     return f"{max(0, int(seconds))} s"
 
 
-def _iso(moment: float) -> str:
-    """In milliseconds, rounded down, so that `since` of it includes the run."""
-    whole = math.floor(moment * 1000) / 1000
-    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _winner(view: RunView) -> str | None:
     chosen = view.snapshot.winner
-    return id_of(view.snapshot, chosen.agent) if chosen is not None else view.row.winner
+    return name_agent(view.snapshot, chosen.agent) if chosen is not None else view.row.winner

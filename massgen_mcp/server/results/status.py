@@ -12,7 +12,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import Phase, RunStatus
 from massgen_mcp.runs.engine import Action
 from massgen_mcp.runs.view.run_view import RunView
-from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.reply import Json, ResultPart, ToolReply, json_bytes, lines, listed, name_value, number
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.words import (
     NOT_WOKEN,
@@ -26,6 +26,7 @@ from massgen_mcp.server.results.words import (
 )
 from massgen_mcp.views.names import name_answer
 from massgen_mcp.views.outcome import describe_outcome
+from massgen_mcp.views.plain_text import counted
 
 REASON_CHARACTERS = 150
 A_WHILE = 10.0
@@ -68,15 +69,14 @@ class Status(ToolReply):
 
     def body(self) -> str:
         """All but what to do next."""
-        spent = "price unknown" if self.spent_usd is None else f"spent_usd {number(self.spent_usd)}"
         head = listed(
             f"{self.run_id}: {self.status}",
             f"{self.phase} round {self.round}",
             f"{number(self.elapsed_seconds)} s",
             f"{self.model_calls} calls",
             f"{self.tokens} tokens",
-            spent,
-            f"max_usd {number(self.max_usd)}" if self.max_usd is not None else None,
+            name_value("spent_usd", self.spent_usd) or "price unknown",
+            name_value("max_usd", self.max_usd),
         )
         cut = "reason truncated" if self.truncated else None
         return lines(head, self.summary, *self.agents, self.nesting, self.reason, cut, self.note)
@@ -130,8 +130,7 @@ def _agent_line(run: RunState, agent: AgentState, vote: Vote | None, *, queued: 
         why = f" ({agent.dropped.reason})"
     elif agent.status in ("error", "timeout"):
         doing = "cut short"
-    count = len(agent.answers)
-    return f"{with_model(agent.info)}: {doing}{why}, {count} answer{'' if count == 1 else 's'}"
+    return f"{with_model(agent.info)}: {doing}{why}, {counted(len(agent.answers), 'answer')}"
 
 
 class Controlled(ToolReply):

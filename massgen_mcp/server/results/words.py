@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from massgen_mcp.changes.apply_records import applied_at
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import AgentInfo, Changes
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
-from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.patches.application import patch_command
 from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
@@ -127,7 +125,7 @@ def salvage(view: RunView) -> str:
     """What can still be read of a run whose record is damaged."""
     if not view.directory.path.exists():
         return "Start a new run if you still need an answer."
-    answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
+    answered = ", ".join(agent.info.id for agent in view.snapshot.agents.values() if agent.answers)
     where = "get_result with view=agent (`massgen result --agent`)"
     whole = f"{where} returns earlier answers by {answered}. " if answered else ""
     return f"{whole}The undamaged files are in {view.directory.path}. Start a new run to get the rest."
@@ -215,11 +213,6 @@ MODEL_CHARACTERS = 24
 """Of a model's name beside each mention of an agent; the team has it whole."""
 
 
-def id_of(run: RunState, name: str) -> str:
-    """The id of the agent that the record calls `name`."""
-    return run.agents[name].info.id
-
-
 def team_of(config: Config) -> dict[str, str]:
     """Each agent's id, and its model with the provider's name."""
     return {agent.id: agent.models for agent in config.agents}
@@ -238,7 +231,3 @@ def with_model(info: AgentInfo) -> str:
     """`claude (claude-opus-5-5)`; nothing is said twice where the id holds the model's name already."""
     model = info.model.rpartition("/")[2]
     return info.id if model in info.id else f"{info.id} ({model[:MODEL_CHARACTERS]})"
-
-
-def ids(agents: Iterable[AgentState]) -> str:
-    return ", ".join(agent.info.id for agent in agents)
