@@ -89,19 +89,16 @@ def missing_variables(backend: AnyHttpBackend, environ: Mapping[str, str]) -> li
     return missing
 
 
-def refused_pair(variable: str | None, url: str, environ: Mapping[str, str]) -> Pair | None:
-    """The pair of a variable that a config names and of the host that is asked, where nobody accepted it."""
+def list_refused(variable: str | None, url: str, environ: Mapping[str, str]) -> list[Pair]:
+    """Return the pair of a variable that a config names and of the host that is asked, where nobody accepted it."""
     if variable is None or not url or may_go(variable, url, environ):
-        return None
-    return Pair(key=variable, host=host_of(url))
+        return []
+    return [Pair(key=variable, host=host_of(url))]
 
 
 def refused(backend: AnyHttpBackend, environ: Mapping[str, str]) -> list[Pair]:
     """The pair that this backend wants and nobody accepted, if there is one."""
-    if backend.api_key_env is None:
-        return []
-    pair = refused_pair(backend.api_key_env, provider_for(backend, environ).base_url, environ)
-    return [pair] if pair else []
+    return list_refused(backend.api_key_env, provider_for(backend, environ).base_url, environ)
 
 
 def describe_refusal(pairs: Sequence[Pair]) -> str:
