@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
-from massgen_mcp.config.access.members import asked_by, get_agent_type, get_priced_model, get_unknown_price
+from massgen_mcp.config.access.members import asked_by, find_member
 from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, guess_of, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
@@ -193,14 +193,13 @@ def _without_bounds(tariff: Tariff) -> Tariff:
 
 
 def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
-    member = get_agent_type(config)
-    unknown = get_unknown_price(config, environ)
+    member, own = find_member(config)
     return Tariff(
-        get_priced_model(config),
+        member.get_priced_model(own) or config.model,
         config.price,
         member.listed_at,
-        unknown=unknown,
-        output_limit=member.bound_output(config),
+        unknown=member.bound_unknown_price(own, environ),
+        output_limit=member.bound_output(own),
         limitable=member.limitable,
     )
 
