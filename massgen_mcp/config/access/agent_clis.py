@@ -37,11 +37,6 @@ class Login:
     value: str = field(repr=False)
 
 
-def key_variables(config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
-    """Names of the variables that may hold its key or token."""
-    return (config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)
-
-
 def address(environ: Mapping[str, str]) -> str:
     """Whom the CLI asks."""
     return environ.get(BASE_URL, "").strip() or CLAUDE_URL
