@@ -271,8 +271,6 @@ class MessagesReply(WireReply):
         self._blocks: list[JsonObject] = []
         self._thought = False
         self._served = False
-        self._called: list[str] = []
-        """The arguments of the calls."""
         self._stop_reason: object = None
         self._sequence: object = None
         """The stop sequence that the reply ended with, where it did."""
