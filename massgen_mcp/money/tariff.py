@@ -23,7 +23,7 @@ from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceBound, PriceSource, Usage
 from massgen_mcp.home import find_home
 from massgen_mcp.money import price_list
-from massgen_mcp.money.price_bounds import HighestPrice, highest_price
+from massgen_mcp.money.price_bounds import HighestPrice, highest_price, split_cached_tokens
 from massgen_mcp.money.price_list import register_cache
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
 
 
 def _by_config(price: Price, usage: Usage) -> Decimal:
-    cached, written, long = _cached_tokens(usage)
+    cached, written, long = split_cached_tokens(usage)
     plain, write = price.input_usd_per_million, price.cache_write_usd_per_million
     rows = (
         (usage.input_tokens - cached - written, plain),
@@ -256,15 +256,6 @@ def _by_config(price: Price, usage: Usage) -> Decimal:
         (usage.web_searches * 1000, price.web_search_usd_per_thousand),
     )
     return sum((tokens * Decimal(str(usd)) for tokens, usd in rows), Decimal(0)) / _MILLION
-
-
-def _cached_tokens(usage: Usage) -> tuple[int, int, int]:
-    """Cached tokens, cache-written ones, and those of these that are kept for an hour: within the input whatever the
-    provider says.
-    """
-    cached = min(usage.cached_input_tokens, usage.input_tokens)
-    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
-    return cached, written, min(usage.cache_write_long_tokens, written)
 
 
 def _first(found: Iterable[Decimal | None], source: PriceSource) -> Cost:
@@ -293,7 +284,7 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     from genai_prices import Usage as ListUsage
     from genai_prices import calc_price
 
-    cached, written, long = _cached_tokens(usage)
+    cached, written, long = split_cached_tokens(usage)
     listed = ListUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,
