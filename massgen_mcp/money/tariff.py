@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
 from massgen_mcp.config.access.members import asked_by, find_member
-from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, guess_of, price_as_of
+from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, make_guess, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
@@ -216,7 +216,7 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
         config.price,
         listed_at,
         price_as,
-        guess_of(config, provider),
+        make_guess(config, provider),
         unknown,
         is_free=unknown is None,
         output_limit=max(own, default=usual),

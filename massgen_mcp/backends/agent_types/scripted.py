@@ -20,7 +20,7 @@ class Scripted(AgentType[ScriptedBackendConfig]):
         """Return None: it calls no provider."""
 
     def bound_unknown_price(self, config: ScriptedBackendConfig, environ: Environ) -> None:
-        """Return None: nobody has to be paid."""
+        """Return None: its calls cost nothing."""
 
     def make_agent(self, config: ScriptedBackendConfig, making: "Making") -> "Backend":
         del making

@@ -78,8 +78,8 @@ def _iterate_members(backends: Iterable[BackendConfig]) -> Iterator[tuple[AgentT
     return map(find_member, iterate_with_fallbacks(backends))
 
 
-def faults(config: Config) -> Iterator[tuple[Place, str]]:
-    """What is wrong with the adapters that a config names and that are installed, and where."""
+def list_faults(config: Config) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong with the adapters that a config names and that are installed, and where."""
     for number, agent in enumerate(config.agents):
         if agent.backend.type != "installed" or agent.kind not in list_adapters():
             continue
@@ -116,11 +116,13 @@ def require_parts(config: BackendConfig, environ: Environ) -> None:
         raise BackendError("bad_request", fault)
     for names in missing(config, environ):
         raise BackendError(
-            "auth", f"{config.type} {config.model} needs {join_names(names, 'or')} in the environment{or_else(config)}"
+            "auth",
+            f"{config.type} {config.model} needs {join_names(names, 'or')} in the environment"
+            f"{describe_alternative(config)}",
         )
 
 
-def or_else(config: BackendConfig) -> str:
+def describe_alternative(config: BackendConfig) -> str:
     member, own = find_member(config)
     return member.describe_alternative(own)
 
@@ -139,7 +141,7 @@ def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[P
     """The keys that these want to send to hosts that may not have them."""
     found: list[Pair] = []
     for member, own in _iterate_members(backends):
-        found += [pair for one in member.list_models(own) for pair in key_hosts.refused(one, environ)]
+        found += [pair for one in member.list_models(own) for pair in key_hosts.list_refused_keys(one, environ)]
         found += member.list_refused_keys(own, environ)
     return tuple(dict.fromkeys(found))
 
