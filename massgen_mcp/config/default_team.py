@@ -14,9 +14,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from massgen_mcp.config.access import agent_clis
-from massgen_mcp.config.access.agent_types import StandsIn, find_type, iterate_own_types
+from massgen_mcp.config.access.agent_types import FindsServers, StandsIn, find_type, iterate_own_types
 from massgen_mcp.config.access.key_hosts import find_key
-from massgen_mcp.config.access.local_servers import LocalServer, find_local_servers, local_places
+from massgen_mcp.config.access.local_servers import LocalServer, local_places
 from massgen_mcp.config.access.model_lists import ListedModel
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.backends import BACKENDS, BackendConfig
@@ -74,7 +74,8 @@ async def default_team(
     places, clis = local_places(environ) if places is None else places, await installed_clis(environ)
     servers: list[LocalServer] = []
     if team_of_keys(environ) is None:
-        servers = await find_local_servers(environ, places, seconds=seconds)
+        finders = [one for one in iterate_own_types() if isinstance(one, FindsServers)]
+        servers = [server for one in finders for server in await one.find_servers(environ, places, seconds)]
     return team_of(environ, servers, places, memory_bytes, clis)
 
 

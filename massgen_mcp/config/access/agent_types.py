@@ -8,7 +8,7 @@ is an installed adapter. A config names both alike.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from massgen_mcp.config.access import key_hosts
 from massgen_mcp.config.access.acceptances import Pair
@@ -29,6 +29,9 @@ from massgen_mcp.config.environment import is_set, read_key
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.config.providers.catalog import named_provider
+
+if TYPE_CHECKING:
+    from massgen_mcp.config.access.local_servers import LocalServer
 
 CONCURRENCY = 100
 CLI_CONCURRENCY = 4
@@ -166,6 +169,17 @@ class StartsPrograms(Protocol):
 
     def list_programs(self, config: Any) -> Iterable[Program | str]:  # noqa: ANN401 - each has its own model
         """Return the programs that run for it: text for those of an adapter."""
+        ...
+
+
+@runtime_checkable
+class FindsServers(Protocol):
+    """A type whose models run on servers that may be found here."""
+
+    async def find_servers(
+        self, environ: Environ, places: "Sequence[LocalServer]", seconds: float | None = None
+    ) -> "list[LocalServer]":
+        """Return the servers of `places` that answer in time and have a model that can chat."""
         ...
 
 
