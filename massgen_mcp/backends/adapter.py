@@ -84,7 +84,6 @@ class Adapter(Installable[C]):
 
     def rehearse(self, situation: Situation) -> C | None:
         """Return the config of an agent that behaves so, without a network and a key; None: it cannot be played."""
-        del situation
 
 
 _METHODS: Mapping[str, str] = MappingProxyType(

@@ -4,7 +4,7 @@ Backends never retry; this does, so that nothing is tried by two policies at onc
 """
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -140,7 +140,7 @@ async def call_model(
                         answered()
                         hooks.on_part(part)
 
-                    return await _one_reply(backend, hooks.fit(request), hooks.on_text, hear)
+                    return await _collect_reply(backend, hooks.fit(request), hooks.on_text, hear)
             except BackendError as error:
                 tries += 1
                 failures += not (other := hooks.refused(error))
@@ -176,37 +176,28 @@ def _let_through(
     return nullcontext(lambda: None) if limiter is None else limiter.slot(on_wait)
 
 
-async def _one_reply(
+async def _collect_reply(
     backend: Backend,
     request: ModelRequest,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
 ) -> ModelReply:
+    collected = ReplyParts()
+    spoken: type[Part] | None = None
     parts = backend.stream(request)
     try:
-        return await _collect(parts, backend.model, on_text, on_part)
+        async for part in parts:
+            on_part(part)
+            collected.take(part)
+            if isinstance(part, TextPart | DraftPart):
+                apart = "" if spoken in (None, type(part)) else "\n\n"
+                spoken = type(part)
+                on_text(apart + part.text)
+        return collected.whole(backend.model)
     finally:
         # A stream that is left half read would keep its connection until the garbage collector came.
         with anyio.move_on_after(5, shield=True):
             await parts.aclose()
-
-
-async def _collect(
-    parts: AsyncIterator[Part],
-    model: str,
-    on_text: Callable[[str], None],
-    on_part: Callable[[Part], None],
-) -> ModelReply:
-    collected = ReplyParts()
-    spoken: type[Part] | None = None
-    async for part in parts:
-        on_part(part)
-        collected.take(part)
-        if isinstance(part, TextPart | DraftPart):
-            apart = "" if spoken in (None, type(part)) else "\n\n"
-            spoken = type(part)
-            on_text(apart + part.text)
-    return collected.whole(model)
 
 
 class ReplyParts:

@@ -52,12 +52,12 @@ from massgen_mcp.backends.wire_values import (
     member,
     needed_int,
     needed_text,
+    parse_leniently,
     parsed,
     text_in,
     tool_name,
 )
 from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
-from massgen_mcp.errors import BackendError
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -271,8 +271,6 @@ class MessagesReply(WireReply):
         self._blocks: list[JsonObject] = []
         self._thought = False
         self._served = False
-        self._called: list[str] = []
-        """The arguments of the calls."""
         self._stop_reason: object = None
         self._sequence: object = None
         """The stop sequence that the reply ended with, where it did."""
@@ -282,7 +280,8 @@ class MessagesReply(WireReply):
 
     def read(self, sent: ServerEvent) -> Iterator[Part]:
         if sent.name == "error":
-            raise self._error(sent.data)
+            body = parse_leniently(sent.data)
+            raise of_event(body, str(body), self._endpoint)
         if sent.name in ("", "ping"):
             return
         event = fields_of(parsed(sent.data), "an event")
@@ -307,14 +306,6 @@ class MessagesReply(WireReply):
                 self._stopped = True
             case _:
                 pass
-
-    def _error(self, data: str) -> BackendError:
-        """An error event, which may be any text."""
-        try:
-            body = parsed(data)
-        except (ValueError, RecursionError):
-            body = data
-        return of_event(body, str(body), self._endpoint)
 
     @property
     def paused(self) -> bool:

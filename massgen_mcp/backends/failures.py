@@ -23,7 +23,7 @@ from massgen_mcp.backends.abilities import reason_in_words, refused_part
 from massgen_mcp.backends.base import StopPart
 from massgen_mcp.backends.ends import End, stop_of
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.wire_values import clean, member
+from massgen_mcp.backends.wire_values import clean, member, parse_leniently
 from massgen_mcp.certificates import find_named
 from massgen_mcp.config.access.connections import ProxySetting, find_proxy, name_page_senders
 from massgen_mcp.config.providers.addresses import host_in
@@ -460,13 +460,9 @@ _DETAIL = (
 def _describe_cause(body: object) -> str:
     """Return what an error's body says, with what OpenRouter quotes of the provider behind it."""
     detail = _detail(body)
-    raw = member(_unwrapped(body), "error", "metadata", "raw") or member(_unwrapped(body), "metadata", "raw")
-    quoted = raw
-    if isinstance(raw, str):
-        try:
-            quoted = json.loads(raw)
-        except (ValueError, RecursionError):
-            quoted = raw
+    quoted = member(_unwrapped(body), "error", "metadata", "raw") or member(_unwrapped(body), "metadata", "raw")
+    if isinstance(quoted, str):
+        quoted = parse_leniently(quoted)
     behind = _detail(quoted)
     if not behind or behind in detail:
         return detail

@@ -231,8 +231,6 @@ class GeminiReply(WireReply):
         """To be sent back."""
         self._signed = False
         """There is something in them that the plain messages do not tell as well."""
-        self._called: list[str] = []
-        """The arguments of the calls."""
         self._finish: object = None
         self._finish_message: object = None
         self._usage: object = None

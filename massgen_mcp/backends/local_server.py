@@ -86,7 +86,8 @@ class LocalServerBackend:
         async with self._lock:
             asked = await self._chosen()
             if self._drops_tools is None and request.tools:
-                self._drops_tools = await self._states_no_tools()
+                async with listing_client(self._endpoint) as client:
+                    self._drops_tools = await states_no_tools(client, self._type, self._base_url)
         if self._drops_tools and request.tools:
             message = f"{self._base_url}: this model's chat template doesn't support tools"
             raise BackendError("tools_unsupported", message, refused="tools")
@@ -133,10 +134,6 @@ class LocalServerBackend:
     async def _listed_models(self) -> list[ListedModel]:
         async with listing_client(self._endpoint) as client:
             return await listed_models(client, self._type, self._base_url)
-
-    async def _states_no_tools(self) -> bool:
-        async with listing_client(self._endpoint) as client:
-            return await states_no_tools(client, self._type, self._base_url)
 
     async def _why_nothing(self) -> BackendError:
         path = "/api/tags" if self._type == "ollama" else "/v1/models"

@@ -201,6 +201,7 @@ class _Reply(WireReply):
             written = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
             call = ToolCall(self._ids.take(text_in(raw, "id")), clean(text_in(function, "name")), clean(written))
             self._calls.append(call)
+            self._called.append(call.arguments)
             draft = self._drafts.begin(call.name)
             if draft and (shown := draft.add(call.arguments)):  # at once: calls come whole
                 yield DraftPart(shown)
@@ -209,9 +210,8 @@ class _Reply(WireReply):
 
     def finish(self) -> Iterator[Part]:
         """Raises `BackendError` if the model did not come to an end."""
-        called = [call.arguments for call in self._calls]
         reason = self._last.get("done_reason")
-        stop = stop_part(CHAT, "done_reason", reason, called, self._endpoint)
+        stop = stop_part(CHAT, "done_reason", reason, self._called, self._endpoint)
         yield from self._apart.end()
         yield from map(ToolCallPart, self._calls)
         read, written = count(self._last.get("prompt_eval_count")), count(self._last.get("eval_count"))

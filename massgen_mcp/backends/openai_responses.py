@@ -177,8 +177,6 @@ class _Reply(WireReply):
         """Calls that are being written and shown, by the place of their items in the output."""
         self._items: list[JsonObject] = []
         self._reasoned = False
-        self._called: list[str] = []
-        """The arguments of the calls."""
         self._refused = False
         self._end: Fields | None = None
         self._status: object = None

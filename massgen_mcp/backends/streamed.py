@@ -146,6 +146,8 @@ class WireReply(ABC):
         self._endpoint = endpoint
         self.told_end = False
         """Whether the stream has said that nothing more comes."""
+        self._called: list[str] = []
+        """The arguments of the calls."""
         self._ids = CallIds(request.messages)
         self._drafts = Drafts(request.all_tools)
 

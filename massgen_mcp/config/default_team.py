@@ -272,7 +272,8 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
     ids = name_agents(model for _, model in dealt)
     return Config(
         agents=tuple(
-            _agent_settings(agent, name, model, base_url) for agent, (name, model) in zip(ids, dealt, strict=True)
+            AgentSettings(id=agent, backend=backend_of(provider, model, base_url=base_url))
+            for agent, (provider, model) in zip(ids, dealt, strict=True)
         ),
         orchestrator=OrchestratorConfig(effort="auto"),
     )
@@ -292,10 +293,6 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
     except ValidationError as error:
         wrong = agent_type.misnamed and f"{show_name(model)}: {agent_type.misnamed}"
         raise MassgenError("config_invalid", wrong or f"{provider} at {base_url!a}: not a valid address") from error
-
-
-def _agent_settings(agent: str, provider: str, model: str, base_url: str | None) -> AgentSettings:
-    return AgentSettings(id=agent, backend=backend_of(provider, model, base_url=base_url))
 
 
 def name_agents(models: Iterable[str]) -> list[str]:

@@ -220,7 +220,9 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     without = _without_key(config, environ)
     lacking: dict[str, list[str]] = {}
     for agent, names in without:
-        lacking.setdefault(f"{join_names(names, 'or')}{members.or_else(agent.backend)}", []).append(f"'{agent.id}'")
+        lacking.setdefault(f"{join_names(names, 'or')}{members.describe_alternative(agent.backend)}", []).append(
+            f"'{agent.id}'"
+        )
     if lacking:
         listed = [
             f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
@@ -276,7 +278,7 @@ def _validate_native(shaped: Shaped) -> Config | None:
 
 def _accept_config(config: Config, shaped: Shaped, located: Located, environ: Mapping[str, str]) -> ParsedConfig:
     """Return a valid config, unless an adapter or the place of the file speaks against it."""
-    if faults := list(members.faults(config)):
+    if faults := list(members.list_faults(config)):
         raise _invalid([Problem(shaped.as_written(place), fault) for place, fault in faults], located)
     own = config_places(Path(), environ)[1]
     if Path(located.source).absolute() != own and (unconfined := list(_unconfined(config))):

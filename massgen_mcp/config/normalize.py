@@ -9,12 +9,12 @@ refuse.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from massgen_mcp.config import ag2_agents, custom_tools, mcp_servers
 from massgen_mcp.config.adapters import list_adapters
@@ -25,6 +25,9 @@ from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
 from massgen_mcp.nearest import nearest
+
+if TYPE_CHECKING:
+    from massgen_mcp.config.massgen.files import Taken  # a config of ours goes without
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
@@ -64,24 +67,12 @@ class Shaped:
         return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
 
 
-class Converted(Protocol):
-    """Data that were in another spelling, and what is to be said of the rest."""
-
-    data: dict[str, Plain]
-    problems: list[Problem]
-    moved: dict[Place, Place]
-
-    def list_refusals(self, written: Callable[[Place], Place]) -> Iterable[Problem]: ...
-
-    def note(self, written: Callable[[Place], Place]) -> str | None: ...
-
-
 def shape(
     data: Plain,
     *,
     environ: Mapping[str, str],
     base_dir: Path,
-    convert: Callable[[Mapping[str, Plain]], Converted] | None = None,
+    convert: Callable[[Mapping[str, Plain]], "Taken"] | None = None,
 ) -> Shaped:
     """Bring plain data to the form of the models; the input is left as it is. `convert`: from another spelling.
 
@@ -141,7 +132,7 @@ def _take_adapters(shaped: Shaped) -> None:
             agents[number] = {**agent, "backend": shaped_backend}
 
 
-def _add_converted(shaped: Shaped, converted: Converted) -> None:
+def _add_converted(shaped: Shaped, converted: "Taken") -> None:
     shaped.data, shaped.moved = converted.data, converted.moved
     shaped.problems += converted.list_refusals(shaped.as_written)
     shaped.problems += [Problem(shaped.as_written(problem.place), problem.message) for problem in converted.problems]

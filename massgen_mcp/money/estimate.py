@@ -169,7 +169,10 @@ class Estimate:
         time = format_time_range(*(self.seconds if self.usual is None else self.usual.seconds))
         money = self._format_money()
         text = f"{money}, usually {time}, " if self._usd is None else f"usually {money}, {time}, "
-        text += f"{self.calls[0]} to {self.calls[1]} model calls" if self.usual is None else self._format_basis()
+        if self.usual is None:
+            text += f"{self.calls[0]} to {self.calls[1]} model calls"
+        else:
+            text += f"based on {self.usual.runs} earlier runs of this team"
         if self.nested_usd is not None:
             text += f"; nested runs may cost up to ${self.nested_usd:.2g} more"
         return f"{text}. {self.prices}" if self.prices.notes else text
@@ -194,9 +197,6 @@ class Estimate:
         unknown = f", with {agents} {'free' if self.prices.is_free else 'of unknown price'}" if self.unpriced else ""
         guessed = " at the model makers' list prices" if self.guessed and self.usual is None else ""
         return f"${usd[0]:.2g} to ${usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g})"
-
-    def _format_basis(self) -> str:
-        return f"based on {self.usual.runs} earlier runs of this team" if self.usual is not None else ""
 
 
 IN_SECONDS = 90

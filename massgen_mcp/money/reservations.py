@@ -23,18 +23,11 @@ LEAST_OUTPUT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """What is set aside for one call. `limit` has to be sent with the request; None: it has no limit of ours."""
+class Reservation(Caps):
+    """What is set aside for one call, which is without a price where that is unknown beforehand."""
 
-    usd: float
-    tokens: int
-    limit: int | None = None
-    calls: int = 0
-    """Calls without a price: 1 where the price is unknown beforehand."""
-
-    @property
-    def amounts(self) -> Amounts:
-        return Amounts(self.usd, self.tokens, self.calls)
+    limit: int | None
+    """Has to be sent with the request; None: it has no limit of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +61,7 @@ class CallEstimate:
 
     def reservation(self, output: int, *, sent: bool) -> Reservation:
         usd = self._get_worst_usd(output)
-        return Reservation(usd or 0.0, self.input_tokens + output, output if sent else None, int(usd is None))
+        return Reservation(usd or 0.0, self.input_tokens + output, int(usd is None), output if sent else None)
 
     def affordable(self, room: Amounts) -> Reservation | None:
         """The most that can be had for this; None if that is too little for a reply."""
@@ -95,7 +88,7 @@ class Reservations:
     budget: Budget = field(default_factory=Budget)
     asks_first: bool = False
     """At the cap the caller decides, instead of the run coming to its end."""
-    _reserved: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    _reserved: dict[str, Caps] = field(default_factory=dict[str, Caps])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     def reserve(self, call_id: str, estimate: CallEstimate, share: float) -> Reservation | None:
@@ -154,7 +147,7 @@ class Reservations:
 
     def hold(self, run_id: str, caps: Caps) -> None:
         """Set this aside for a nested run that is about to start. `release` it when that is in the journal."""
-        self._reserved[run_id] = Reservation(caps.usd, caps.tokens, calls=caps.calls)
+        self._reserved[run_id] = caps
 
     def _take(self, call_id: str, reservation: Reservation) -> Reservation:
         self._reserved[call_id] = reservation

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import provider_for
-from massgen_mcp.config.access.members import asked_by, get_agent_type, get_priced_model, get_unknown_price
-from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, guess_of, price_as_of
+from massgen_mcp.config.access.members import asked_by, find_member
+from massgen_mcp.config.access.prices import Guess, PriceAs, UnknownPrice, bound_unknown_price, make_guess, price_as_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.common import Price
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
@@ -23,7 +23,7 @@ from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceBound, PriceSource, Usage
 from massgen_mcp.home import find_home
 from massgen_mcp.money import price_list
-from massgen_mcp.money.price_bounds import HighestPrice, highest_price
+from massgen_mcp.money.price_bounds import HighestPrice, highest_price, split_cached_tokens
 from massgen_mcp.money.price_list import register_cache
 
 if TYPE_CHECKING:
@@ -193,14 +193,13 @@ def _without_bounds(tariff: Tariff) -> Tariff:
 
 
 def _of_member(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
-    member = get_agent_type(config)
-    unknown = get_unknown_price(config, environ)
+    member, own = find_member(config)
     return Tariff(
-        get_priced_model(config),
+        member.get_priced_model(own) or config.model,
         config.price,
         member.listed_at,
-        unknown=unknown,
-        output_limit=member.bound_output(config),
+        unknown=member.bound_unknown_price(own, environ),
+        output_limit=member.bound_output(own),
         limitable=member.limitable,
     )
 
@@ -217,7 +216,7 @@ def _of_model(config: AnyHttpBackend, environ: Mapping[str, str]) -> Tariff:
         config.price,
         listed_at,
         price_as,
-        guess_of(config, provider),
+        make_guess(config, provider),
         unknown,
         is_free=unknown is None,
         output_limit=max(own, default=usual),
@@ -246,7 +245,7 @@ def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
 
 
 def _by_config(price: Price, usage: Usage) -> Decimal:
-    cached, written, long = _cached_tokens(usage)
+    cached, written, long = split_cached_tokens(usage)
     plain, write = price.input_usd_per_million, price.cache_write_usd_per_million
     rows = (
         (usage.input_tokens - cached - written, plain),
@@ -257,15 +256,6 @@ def _by_config(price: Price, usage: Usage) -> Decimal:
         (usage.web_searches * 1000, price.web_search_usd_per_thousand),
     )
     return sum((tokens * Decimal(str(usd)) for tokens, usd in rows), Decimal(0)) / _MILLION
-
-
-def _cached_tokens(usage: Usage) -> tuple[int, int, int]:
-    """Cached tokens, cache-written ones, and those of these that are kept for an hour: within the input whatever the
-    provider says.
-    """
-    cached = min(usage.cached_input_tokens, usage.input_tokens)
-    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
-    return cached, written, min(usage.cache_write_long_tokens, written)
 
 
 def _first(found: Iterable[Decimal | None], source: PriceSource) -> Cost:
@@ -296,7 +286,7 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     found = _find_model(model, url, provider)
     if found is None:
         return None
-    cached, written, long = _cached_tokens(usage)
+    cached, written, long = split_cached_tokens(usage)
     listed = ListUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,

@@ -6,8 +6,7 @@ Its network is that of every command in bubblewrap (`sandbox/network.py`): relay
 import os
 import shutil
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio.to_thread
@@ -49,31 +48,20 @@ class AgentHome:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """`policy`: None for what runs bare."""
-
-    command: list[str]
-    variables: Mapping[str, str]
-    policy: Policy | None
-
-
 @asynccontextmanager
 async def started(
     config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: AgentHome, *, enclosed: bool
 ) -> AsyncGenerator[PipedProgram]:
     """The CLI; nothing of it is left when the block is. Raises `OSError`, `SandboxFailed`."""
-    plan = await anyio.to_thread.run_sync(lambda: _plan(config, environ, program, place, enclosed=enclosed))
-    cli = bare(plan.command, place.work, plan.variables)
-    if plan.policy is not None:
-        cli = sandboxed(plan.command, plan.policy, "bubblewrap")
+    cli = await anyio.to_thread.run_sync(lambda: _prepare(config, environ, program, place, enclosed=enclosed))
     async with cli as program_inside:
         yield program_inside
 
 
-def _plan(
+def _prepare(
     config: AcpBackendConfig, environ: Mapping[str, str], program: str, place: AgentHome, *, enclosed: bool
-) -> _Plan:
+) -> AbstractAsyncContextManager[PipedProgram]:
+    """Make its directories and files. Return the program, which has not been started."""
     place.make()
     preset = preset_of(config)
     variables = {name: environ[name] for name in variables_of(config) if environ.get(name)}
@@ -90,11 +78,8 @@ def _plan(
         write_home_file(place.home, preset.servers_file, b"{}")
     if not enclosed:
         _link_login(config, environ, place)
-        return _Plan(
-            command,
-            {**select_variables(environ), **variables, "HOME": str(place.home), "TMPDIR": str(place.home)},
-            None,
-        )
+        home = str(place.home)
+        return bare(command, place.work, {**select_variables(environ), **variables, "HOME": home, "TMPDIR": home})
     if (copy := make_login_copy(config, environ, place)) is not None:
         copy.begin()
     certificates: list[Path] = []
@@ -112,18 +97,18 @@ def _plan(
         toolchains=tuple(dict.fromkeys((*packages, *certificates))),
         bounds=_BOUNDS,
     )
-    return _Plan(command, variables, policy)
+    return sandboxed(command, policy, "bubblewrap")
 
 
 def make_login_copy(config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome) -> LoginCopy | None:
     """The copy of the user's own login that an enclosed CLI has, if the config wants that."""
-    own = own_login(config, environ) if config.login == "own" else None
+    own = own_login(config, environ)
     return LoginCopy(own, place.home, preset_of(config).login_file, place.known_login) if own is not None else None
 
 
 def _link_login(config: AcpBackendConfig, environ: Mapping[str, str], place: AgentHome) -> None:
     """Have a CLI that has all rights of the user use the file itself."""
-    own = own_login(config, environ) if config.login == "own" else None
+    own = own_login(config, environ)
     if own is not None:
         link = place.home / preset_of(config).login_file
         link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

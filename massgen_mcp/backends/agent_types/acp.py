@@ -96,7 +96,7 @@ class Acp(AgentType[AcpBackendConfig]):
         return filter(None, (*variables_of(config), preset_of(config).directory[0]))
 
     def list_secrets(self, config: AcpBackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
-        if config.login != "own" or (file := own_login(config, environ)) is None:
+        if (file := own_login(config, environ)) is None:
             return
         try:
             with file.open("rb") as opened:

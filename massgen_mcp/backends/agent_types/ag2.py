@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from massgen_mcp.backends.agent_types.provider_models import check_variables, describe_endpoint, speaks_messages
+from massgen_mcp.backends.agent_types.provider_models import check_variables, describe_endpoint
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.access.agent_types import AgentType, Environ
+from massgen_mcp.config.access.key_hosts import provider_for
 from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
 from massgen_mcp.config.models.http_backends import AnyHttpBackend
 from massgen_mcp.errors import BackendError
@@ -55,7 +56,7 @@ def _make_one(described: Ag2AgentConfig, config: Ag2BackendConfig, making: "Maki
         described.name,
         described.system_message,
         execution and execution.executor,
-        "messages" if speaks_messages(asked, making.environ) else "chat",
+        "messages" if provider_for(asked, making.environ).wire == "messages" else "chat",
     )
 
 

@@ -51,7 +51,7 @@ class ClaudeCode(AgentType[ClaudeCodeBackendConfig]):
         return f"agents of type claude_code need the Claude Code CLI: {agent_clis.HOW_TO_GET_IT}"
 
     def list_key_variables(self, config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
-        return agent_clis.key_variables(config)
+        return (config.api_key_env,) if config.api_key_env else (agent_clis.API_KEY, agent_clis.TOKEN)
 
     def list_addresses(self, config: ClaudeCodeBackendConfig, environ: Environ) -> Iterable[str]:
         del config

@@ -84,11 +84,6 @@ def open_wire(config: AnyHttpBackend, endpoint: "Endpoint", environ: Environ) ->
             assert_never(wire)
 
 
-def speaks_messages(config: AnyHttpBackend, environ: Environ) -> bool:
-    """Return whether the API is Anthropic's."""
-    return provider_for(config, environ).wire == "messages"
-
-
 def check_variables(config: AnyHttpBackend, environ: Environ) -> None:
     """Raise `BackendError` for a key or an address that is missing, and `MassgenError` for a key that cannot be one."""
     find_key(config, environ)

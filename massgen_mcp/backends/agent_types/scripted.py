@@ -17,10 +17,10 @@ class Scripted(AgentType[ScriptedBackendConfig]):
         return config.model
 
     def get_destination(self, config: ScriptedBackendConfig, environ: Environ) -> None:
-        del config, environ
+        """Return None: it calls no provider."""
 
     def bound_unknown_price(self, config: ScriptedBackendConfig, environ: Environ) -> None:
-        del config, environ
+        """Return None: its calls cost nothing."""
 
     def make_agent(self, config: ScriptedBackendConfig, making: "Making") -> "Backend":
         del making

@@ -16,7 +16,6 @@ from typing import Literal
 from massgen_mcp.config.models.backends import AcpBackendConfig, AcpPreset
 
 MAX_LOGIN_BYTES = 1 << 20
-SECRET_LENGTH = 16
 
 TEAM = "team"
 """The name of the MCP server with the team's tools, as every CLI is told of it."""
@@ -205,10 +204,10 @@ def variables_of(config: AcpBackendConfig) -> tuple[str, ...]:
 
 
 def own_login(config: AcpBackendConfig, environ: Mapping[str, str]) -> Path | None:
-    """The file of the user's own login, if there is one."""
+    """Return the file of the user's own login, if the config uses it and there is one."""
     preset, home = preset_of(config), environ.get("HOME")
     variable, usual = preset.directory
-    if not preset.login_file or not home:
+    if config.login != "own" or not preset.login_file or not home:
         return None
     moved = environ.get(variable, "") if variable else ""
     file = Path(moved, preset.login_file.removeprefix(f"{usual}/")) if moved else Path(home, preset.login_file)

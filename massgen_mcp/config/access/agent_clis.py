@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from massgen_mcp.config.access.acceptances import Pair
-from massgen_mcp.config.access.key_hosts import CLAUDE_URL, CLAUDE_URL_VARIABLE, refused_pair
+from massgen_mcp.config.access.key_hosts import CLAUDE_URL, CLAUDE_URL_VARIABLE, list_refused
 from massgen_mcp.config.environment import read_key
 from massgen_mcp.config.models.backends import ClaudeCodeBackendConfig
 
@@ -37,11 +37,6 @@ class Login:
     value: str = field(repr=False)
 
 
-def key_variables(config: ClaudeCodeBackendConfig) -> tuple[str, ...]:
-    """Names of the variables that may hold its key or token."""
-    return (config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)
-
-
 def address(environ: Mapping[str, str]) -> str:
     """Whom the CLI asks."""
     return environ.get(BASE_URL, "").strip() or CLAUDE_URL
@@ -49,8 +44,7 @@ def address(environ: Mapping[str, str]) -> str:
 
 def list_refused_keys(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[Pair]:
     """The pair of key and host that it wants and nobody accepted, if there is one."""
-    pair = refused_pair(config.api_key_env, address(environ), environ)
-    return [pair] if pair else []
+    return list_refused(config.api_key_env, address(environ), environ)
 
 
 def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> Login | None:

@@ -71,7 +71,6 @@ class AgentType(Generic[C]):
 
     def find_lack(self, config: C, environ: Environ) -> str | None:
         """Return what has to be installed before it can work here; None: nothing."""
-        del config, environ
 
     def get_vendor(self, config: C) -> str:
         """Return the maker of its model."""
@@ -96,7 +95,6 @@ class AgentType(Generic[C]):
 
     def get_priced_model(self, config: C) -> str | None:
         """Return the model whose price is looked up, where the config names none."""
-        del config
 
     # -- credentials of its own, besides those of the models that it asks by our wires
 

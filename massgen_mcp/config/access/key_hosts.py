@@ -61,7 +61,7 @@ def find_key(backend: AnyHttpBackend, environ: Mapping[str, str]) -> str | None:
     """The key to send with this backend's requests. None: there is none, or none may go to that host. Raises as
     `read_key` does.
     """
-    if refused(backend, environ):
+    if list_refused_keys(backend, environ):
         return None
     values = (read_key(environ, name) for name in key_variables(backend, environ))
     return next((value for value in values if value), None)
@@ -89,19 +89,16 @@ def missing_variables(backend: AnyHttpBackend, environ: Mapping[str, str]) -> li
     return missing
 
 
-def refused_pair(variable: str | None, url: str, environ: Mapping[str, str]) -> Pair | None:
-    """The pair of a variable that a config names and of the host that is asked, where nobody accepted it."""
+def list_refused(variable: str | None, url: str, environ: Mapping[str, str]) -> list[Pair]:
+    """Return the pair of a variable that a config names and of the host that is asked, where nobody accepted it."""
     if variable is None or not url or may_go(variable, url, environ):
-        return None
-    return Pair(key=variable, host=host_of(url))
-
-
-def refused(backend: AnyHttpBackend, environ: Mapping[str, str]) -> list[Pair]:
-    """The pair that this backend wants and nobody accepted, if there is one."""
-    if backend.api_key_env is None:
         return []
-    pair = refused_pair(backend.api_key_env, provider_for(backend, environ).base_url, environ)
-    return [pair] if pair else []
+    return [Pair(key=variable, host=host_of(url))]
+
+
+def list_refused_keys(backend: AnyHttpBackend, environ: Mapping[str, str]) -> list[Pair]:
+    """Return the pair that this backend wants and nobody accepted, if there is one."""
+    return list_refused(backend.api_key_env, provider_for(backend, environ).base_url, environ)
 
 
 def describe_refusal(pairs: Sequence[Pair]) -> str:

@@ -65,8 +65,8 @@ def member_of(config: BackendConfig) -> tuple[AgentType[Any], Any]:
     return find_type(config.type), config
 
 
-def _find_member(config: BackendConfig) -> tuple[AgentType[Any], Any]:
-    """`member_of`; where an adapter is not there, that is what it lacks."""
+def find_member(config: BackendConfig) -> tuple[AgentType[Any], Any]:
+    """Return the same as `member_of`; where an adapter is not there, that is what it lacks."""
     try:
         return member_of(config)
     except ValueError as error:
@@ -75,16 +75,11 @@ def _find_member(config: BackendConfig) -> tuple[AgentType[Any], Any]:
 
 def _iterate_members(backends: Iterable[BackendConfig]) -> Iterator[tuple[AgentType[Any], Any]]:
     """Yield the type and the config of each backend and of its fallback."""
-    return map(_find_member, iterate_with_fallbacks(backends))
+    return map(find_member, iterate_with_fallbacks(backends))
 
 
-def get_agent_type(config: BackendConfig) -> AgentType[Any]:
-    """Return the agent type of a backend."""
-    return _find_member(config)[0]
-
-
-def faults(config: Config) -> Iterator[tuple[Place, str]]:
-    """What is wrong with the adapters that a config names and that are installed, and where."""
+def list_faults(config: Config) -> Iterator[tuple[Place, str]]:
+    """Yield what is wrong with the adapters that a config names and that are installed, and where."""
     for number, agent in enumerate(config.agents):
         if agent.backend.type != "installed" or agent.kind not in list_adapters():
             continue
@@ -96,7 +91,7 @@ def faults(config: Config) -> Iterator[tuple[Place, str]]:
 
 def asked_by(backends: Iterable[BackendConfig]) -> tuple[AnyHttpBackend, ...]:
     """The models that these ask by our own wires: their own, those behind them, or none."""
-    members = map(_find_member, backends)
+    members = map(find_member, backends)
     return tuple(one for member, own in members for one in member.list_models(own))
 
 
@@ -121,12 +116,14 @@ def require_parts(config: BackendConfig, environ: Environ) -> None:
         raise BackendError("bad_request", fault)
     for names in missing(config, environ):
         raise BackendError(
-            "auth", f"{config.type} {config.model} needs {join_names(names, 'or')} in the environment{or_else(config)}"
+            "auth",
+            f"{config.type} {config.model} needs {join_names(names, 'or')} in the environment"
+            f"{describe_alternative(config)}",
         )
 
 
-def or_else(config: BackendConfig) -> str:
-    member, own = _find_member(config)
+def describe_alternative(config: BackendConfig) -> str:
+    member, own = find_member(config)
     return member.describe_alternative(own)
 
 
@@ -144,7 +141,7 @@ def refused_keys(backends: Iterable[BackendConfig], environ: Environ) -> tuple[P
     """The keys that these want to send to hosts that may not have them."""
     found: list[Pair] = []
     for member, own in _iterate_members(backends):
-        found += [pair for one in member.list_models(own) for pair in key_hosts.refused(one, environ)]
+        found += [pair for one in member.list_models(own) for pair in key_hosts.list_refused_keys(one, environ)]
         found += member.list_refused_keys(own, environ)
     return tuple(dict.fromkeys(found))
 
@@ -176,14 +173,14 @@ def keys(config: BackendConfig, environ: Environ) -> Iterator[Pair]:
 
 def variables(config: BackendConfig) -> Iterator[str]:
     """Names of the variables that this config names itself, and that decide who pays."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     yield from (one.api_key_env for one in member.list_models(own) if one.api_key_env)
     yield from member.list_variables(own)
 
 
 def secrets(config: BackendConfig, environ: Environ) -> Iterator[tuple[str, str]]:
     """What is to be kept out of everything that is said: names to call it by, and values."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     names = [*(one.api_key_env or "" for one in member.list_models(own)), *member.list_key_variables(own)]
     yield from ((name, environ[name]) for name in names if name in environ)
     yield from member.list_secrets(own, environ)
@@ -191,7 +188,7 @@ def secrets(config: BackendConfig, environ: Environ) -> Iterator[tuple[str, str]
 
 def start_permissions(config: BackendConfig) -> tuple[Program, ...]:
     """Return the programs that run for it on this machine, as a person accepts them."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     found: list[Program] = []
     if isinstance(member, Installable) and is_foreign(member.name):
         found.append(LoadAdapter(member.name, where_from(installed(MEMBERS)[member.name])))
@@ -202,13 +199,13 @@ def start_permissions(config: BackendConfig) -> tuple[Program, ...]:
 
 def destination(config: BackendConfig, environ: Environ) -> tuple[str, str] | None:
     """Whom calls go to, and with whose key; None if it calls nobody."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     return member.get_destination(own, environ)
 
 
 def concurrency(config: BackendConfig, environ: Environ) -> int:
     """How many calls at once whoever is asked stands."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     first = next(iter(member.list_models(own)), None)
     if first and key_hosts.serves_here(first, environ):
         return LOCAL_CONCURRENCY
@@ -217,17 +214,11 @@ def concurrency(config: BackendConfig, environ: Environ) -> int:
 
 def get_unknown_price(config: BackendConfig, environ: Environ) -> UnknownPrice | None:
     """Return how calls of unknown price are counted; None: with their tokens only."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     return member.bound_unknown_price(own, environ)
-
-
-def get_priced_model(config: BackendConfig) -> str:
-    """Return the model whose price is looked up."""
-    member, own = _find_member(config)
-    return member.get_priced_model(own) or config.model
 
 
 def vendor_of(config: BackendConfig) -> str:
     """Who makes its model, as far as the provider tells; a scripted agent's is the name of its model."""
-    member, own = _find_member(config)
+    member, own = find_member(config)
     return member.get_vendor(own)

@@ -59,29 +59,30 @@ class SendKey(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPath(_Stored):
-    """Read a file or a directory. The path is absolute and free of links; as a `file:` address it can be stored,
-    whatever bytes are in it.
+class _StoredPath(_Stored):
+    """A file or a directory. The path is absolute and free of links; as a `file:` address it can be stored, whatever
+    bytes are in it.
     """
 
     uri: str
-    kind: Literal["read"] = "read"
 
     @property
     def path(self) -> Path:
-        return _decode_path(self.uri)
+        return Path(os.fsdecode(unquote_to_bytes(self.uri.removeprefix("file://"))))
 
 
 @dataclass(frozen=True, slots=True)
-class WritePath(_Stored):
-    """Change a file or a directory; see `ReadPath`."""
+class ReadPath(_StoredPath):
+    """Read a file or a directory."""
 
-    uri: str
+    kind: Literal["read"] = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class WritePath(_StoredPath):
+    """Change a file or a directory."""
+
     kind: Literal["write"] = "write"
-
-    @property
-    def path(self) -> Path:
-        return _decode_path(self.uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +380,3 @@ def _describe_agent_cli(cli: StartAgentCli) -> str:
     if not cli.sandboxed:
         words.append("outside the sandbox, with your full permissions")
     return ", ".join(words)
-
-
-def _decode_path(uri: str) -> Path:
-    return Path(os.fsdecode(unquote_to_bytes(uri.removeprefix("file://"))))

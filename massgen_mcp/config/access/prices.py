@@ -116,8 +116,8 @@ def price_as_of(backend: AnyHttpBackend, asked: Provider, environ: Mapping[str, 
     return PriceAs(named_provider(name).base_url, model or None)
 
 
-def guess_of(backend: AnyHttpBackend, asked: Provider) -> Guess | None:
-    """None where the provider is known, or the model is somebody's own."""
+def make_guess(backend: AnyHttpBackend, asked: Provider) -> Guess | None:
+    """Return how an estimate may be found; None where the provider is known, or the model is the user's own."""
     if not _is_foreign(backend, asked):
         return None
     row = named_provider(backend.type)
