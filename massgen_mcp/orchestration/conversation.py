@@ -71,18 +71,28 @@ _SECONDS_AGAIN = 0.6
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedFailure:
+    """The same call that failed in so many replies in a row."""
+
+    name: str
+    arguments: str
+    result: str
+    reply: str
+    """The id of the last of these replies."""
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Remainder:
     """The rest of an agent's limits. `seconds` None: enough. `share`: of the budget, that is gone. `missing`: servers
-    of tools that do not answer. `failures`: how often the tool `failing` was called with the same arguments and failed,
-    in a row.
+    of tools that do not answer. `failure`: the last tool call, if it failed.
     """
 
     steps: int
     seconds: float | None = None
     share: float = 0.0
     missing: tuple[str, ...] = ()
-    failing: str = ""
-    failures: int = 0
+    failure: RepeatedFailure | None = None
 
 
 @dataclass(slots=True)
@@ -100,8 +110,8 @@ class Notices:
             notes.append(prompts.LAST_STEP)
         elif rest.steps <= WARNED_STEPS:
             notes.append(prompts.LAST_STEPS.format(left=rest.steps))
-        if rest.failures >= WARNED_FAILURES:
-            notes.append(prompts.SAME_FAILURE.format(name=rest.failing, times=rest.failures))
+        if rest.failure is not None and rest.failure.times >= WARNED_FAILURES:
+            notes.append(prompts.SAME_FAILURE.format(name=rest.failure.name, times=rest.failure.times))
         if rest.seconds is not None and self._is_much_less(rest.seconds):
             notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, rest.seconds):.0f}"))
         if self._is_much_more(rest.share):
@@ -127,18 +137,6 @@ class Notices:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The conversation
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedFailure:
-    """The same call that failed in so many replies in a row."""
-
-    name: str
-    arguments: str
-    result: str
-    reply: str
-    """The id of the last of these replies."""
-    times: int = 1
 
 
 class Conversation:
@@ -413,14 +411,12 @@ class Conversation:
 
     def _get_remainder(self) -> Remainder:
         toolbox, left = self._member.toolbox, self._limits.steps_per_round - self.steps
-        failure = self.repeated_failure
         return Remainder(
             steps=left if self.steps else max(left, WARNED_STEPS + 1),
             seconds=self._live_run.seconds_left(self._member.name),
             share=self._live_run.state.budget.share,
             missing=tuple(toolbox.missing()) if toolbox is not None else (),
-            failing=failure.name if failure is not None else "",
-            failures=failure.times if failure is not None else 0,
+            failure=self.repeated_failure,
         )
 
     async def use_tools(
