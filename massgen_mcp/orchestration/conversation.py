@@ -230,7 +230,7 @@ class Conversation:
                 self._replace(self._transcript.shortened(event.kept_replies, event.characters))
             case ConversationCondensed():
                 self._note = None
-                note = prompts.condensed_block(event.note, event.nonce) if event.note else None
+                note = prompts.notes_block(event.note, event.nonce, prompts.NOTED) if event.note else None
                 self._replace(self._transcript.condensed(note, event.kept_replies))
             case BallotChanged() | RuleViolated():
                 pass  # the round says of these what its rules are
