@@ -41,8 +41,7 @@ def is_voting(stage: StageOpened | None) -> bool:
 
 def vote_on(state: Coordination, subjects: Iterable[str], because: StageReason) -> StageOpened:
     """A vote on these answers, by label, after which no answer is accepted any more."""
-    agents = tuple(agent for agent in state.live if agent in state.answered)
-    return StageOpened(kind="vote", subjects=tuple(subjects), agents=agents, because=because)
+    return StageOpened(kind="vote", subjects=tuple(subjects), agents=state.live_authors, because=because)
 
 
 class DecideByTests:
@@ -56,8 +55,7 @@ class DecideByTests:
 
     def next(self, state: Coordination) -> NextStep:
         stage = state.stage
-        alone = len(state.live) == 1 and state.answered == state.live
-        if state.finish_requested or alone or is_voting(stage):
+        if state.finish_requested or state.has_lone_author or is_voting(stage):
             return decision(state)
         return _first_step(state) if stage is None else _by_tests(state, stage)
 
@@ -98,7 +96,7 @@ def _first_step(state: Coordination) -> NextStep:
         return best_so_far(state)
     if unchanged or len(state.answered) < LEAST_ANSWERS or len(trees) < 2:
         return vote_on(state, labels, "unchanged" if unchanged else "few_answers")
-    agents = tuple(agent for agent in state.live if agent in state.answered and agent not in state.late)
+    agents = tuple(agent for agent in state.live_authors if agent not in state.late)
     if not agents:
         return vote_on(state, labels, "no_tests")
     return StageOpened(kind="test", subjects=tuple(trees), agents=agents, because="differ")
@@ -130,8 +128,7 @@ class DecideBySynthesis:
         stopped = state.finish_requested or state.closing
         if text is not None:
             return None if due_runs(state) and not stopped else won(state, text.agent, "synthesised")
-        alone = len(state.live) == 1 and state.answered == state.live
-        if state.finish_requested or alone or not state.live or is_voting(stage):
+        if state.finish_requested or state.has_lone_author or not state.live or is_voting(stage):
             return decision(state)
         if (stage is None and not state.complete) or (
             stage is not None and stage.agents[0] in state.live and not stopped
@@ -143,7 +140,7 @@ class DecideBySynthesis:
 
 
 def _next_writer(state: Coordination) -> StageOpened:
-    able = tuple(agent for agent in state.live if agent in state.answered)
+    able = state.live_authors
     if sum(stage.kind == "synthesise" for stage in state.stages) == MOST_WRITERS or not able:
         return vote_on(state, state.standing, "writer_failed")
     writer = state.rules.writer if state.rules.writer in able else drawn(state.rules.seed, able)
@@ -161,8 +158,7 @@ class DecideByJudge:
 
     def next(self, state: Coordination) -> NextStep:
         stage, judge = state.stage, state.rules.judge
-        alone = len(state.live) == 1 and state.answered == state.live
-        if alone or not state.live or is_voting(stage):
+        if state.has_lone_author or not state.live or is_voting(stage):
             return decision(state)
         left, pair = _knock_out(state)
         if state.finish_requested or (state.closing and state.complete):
