@@ -11,7 +11,15 @@ from massgen_mcp.coordination.count import drawn, lot
 from massgen_mcp.coordination.deciding import NextStep, best_so_far, decision, won
 from massgen_mcp.coordination.effort import next_asked
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.testing import awaited_writers, chosen, due_runs, files_of, list_best, tests_of
+from massgen_mcp.coordination.testing import (
+    awaited_writers,
+    chosen,
+    due_runs,
+    files_of,
+    list_best,
+    list_trees,
+    tests_of,
+)
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.coordination import StageOpened
 from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, LEAST_ANSWERS, Decide, StageKind, StageReason
@@ -65,18 +73,12 @@ class DecideByTestsOrVotes(DecideByTests):
 
     def next(self, state: Coordination) -> NextStep:
         stage = state.stage
-        differ = len(set(_trees(state, state.standing).values())) > 1
+        differ = len(set(list_trees(state, state.standing).values())) > 1
         first = len(state.answered) >= LEAST_ANSWERS and all(len(seat.answers) < 2 for seat in state.seats.values())
         apt = state.complete and differ and first and not state.closing
         due = stage is None and (bool(state.stages) or apt)
         tested = stage is not None and stage.kind == "test"
         return super().next(state) if due or tested else decision(state)
-
-
-def _trees(state: Coordination, labels: Iterable[str]) -> dict[str, str]:
-    """The files of these answers, by label."""
-    changes = {label: state.answer_of(state.author(label)).changes for label in labels}
-    return {label: made.tree for label, made in changes.items() if made is not None}
 
 
 def _first_step(state: Coordination) -> NextStep:
@@ -88,7 +90,7 @@ def _first_step(state: Coordination) -> NextStep:
     labels = [label for label in state.standing if label not in state.checks.excluded]
     if len(labels) == 1 and state.checks.excluded:
         return won(state, state.author(labels[0]), "checked")
-    trees = _trees(state, labels)
+    trees = list_trees(state, labels)
     unchanged = {*trees.values()} == {state.base}
     if len(trees) > 1 and len(set(trees.values())) == 1 and not unchanged:
         return won(state, state.author(drawn(state.rules.seed, trees)), "same_files", drawn_among=tuple(trees))
