@@ -231,7 +231,7 @@ class Coordination:
 
     @property
     def has_lone_author(self) -> bool:
-        """One agent takes part, and nobody else has answered."""
+        """One agent takes part, and no other has answered."""
         return len(self.live) == 1 and self.answered == self.live
 
     @property
@@ -446,8 +446,4 @@ class Coordination:
 
 
 def _without_votes(seat: Seat) -> Seat:
-    return (
-        seat
-        if seat.vote is None and seat.run_off_vote is None
-        else replace(seat, vote=None, same_as=None, run_off_vote=None)
-    )
+    return replace(seat, vote=None, same_as=None, run_off_vote=None)
