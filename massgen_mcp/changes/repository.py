@@ -240,32 +240,28 @@ class PrivateRepository:
         return self._files.get(tree, lambda: MappingProxyType(self._list_files(tree)))
 
     def _list_files(self, tree: TreeId) -> dict[bytes, TreeFile]:
-        found: dict[bytes, TreeFile] = {}
-        for record in _records(self._git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
-            about, _, path = record.partition(b"\t")
-            mode, _, blob = about.decode().split(" ")
-            found[path] = TreeFile(mode, blob)
-        return found
+        return {path: TreeFile(mode, blob) for mode, _, blob, path in self._list_entries(tree, "-r")}
 
     def part(self, tree: TreeId, name: str) -> TreeId:
         """The directory `name` right below a tree; the empty tree if it is not there."""
         return self._directories.get(tree, lambda: self._list_directories(tree)).get(os.fsencode(name), EMPTY_TREE)
 
     def _list_directories(self, tree: TreeId) -> dict[bytes, TreeId]:
-        found: dict[bytes, TreeId] = {}
-        for record in _records(self._git.run("ls-tree", "-z", "--full-tree", tree)):
-            about, _, path = record.partition(b"\t")
-            if about.startswith(b"040000"):
-                found[path] = TreeId(about.decode().split(" ")[2])
-        return found
+        return {path: TreeId(name) for _, kind, name, path in self._list_entries(tree) if kind == "tree"}
 
     def structure(self, tree: TreeId) -> Iterator[str]:
         """Ids of a tree, of all directories in it, and of where its links lead."""
         yield tree
-        for record in _records(self._git.run("ls-tree", "-r", "-t", "-z", "--full-tree", tree)):
-            mode, kind, name = record.partition(b"\t")[0].decode().split(" ")
+        for mode, kind, name, _ in self._list_entries(tree, "-r", "-t"):
             if kind == "tree" or mode == LINK:
                 yield name
+
+    def _list_entries(self, tree: TreeId, *options: str) -> Iterator[tuple[str, str, str, bytes]]:
+        """Yield mode, kind, id and path of each entry of a tree."""
+        for record in _records(self._git.run("ls-tree", *options, "-z", "--full-tree", tree)):
+            about, _, path = record.partition(b"\t")
+            mode, kind, name = about.decode().split(" ")
+            yield mode, kind, name, path
 
     def content(self, file: TreeFile) -> bytes:
         """Of a file, or where a link leads."""
