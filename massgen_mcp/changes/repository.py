@@ -194,21 +194,16 @@ class PrivateRepository:
         for tree in like:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
-        left_out = LeftOut()
-        others = untracked(self._git, directory, named, rules)
-        left_out.repositories += others.repositories
-        left_out.unreadable += others.unreadable
-        left_out.outputs += others.outputs
+        left_out, pointers = LeftOut(), list[bytes]()
+        others = untracked(self._git, directory, named, rules, left_out)
         judged = frozenset(one for one in others.files if all_new and not is_kept(one, rules.kept))
         found = read_files(directory, [*named, *others.files], left_out, rules, known=known, judged=judged)
-        passing = _Passing(found)
-        files = store(self._git, passing)
+        files = store(self._git, _note_pointers(found, pointers))
         for path in (*left_out.unreadable, *left_out.too_large):
             if path in before:
                 files[path] = before[path]
-        pointers = tuple(passing.lfs_pointers)
         return Written(
-            self.tree_of(files), len(files), left_out, tuple(others.ignored), tuple(others.compiled), pointers
+            self.tree_of(files), len(files), left_out, tuple(others.ignored), tuple(others.compiled), tuple(pointers)
         )
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
@@ -410,18 +405,12 @@ class _Results(Generic[Result]):
         return result
 
 
-class _Passing:
-    """Files as they pass by, and what is noticed of them."""
-
-    def __init__(self, found: Iterable[Found]) -> None:
-        self._found = found
-        self.lfs_pointers: list[bytes] = []
-
-    def __iter__(self) -> Iterator[Found]:
-        for one in self._found:
-            if one.content is not None and one.content.startswith(_LFS_POINTER):
-                self.lfs_pointers.append(one.path)
-            yield one
+def _note_pointers(found: Iterable[Found], pointers: list[bytes]) -> Iterator[Found]:
+    """Yield these files, and add the paths of those to `pointers` that Git LFS keeps somewhere else."""
+    for one in found:
+        if one.content is not None and one.content.startswith(_LFS_POINTER):
+            pointers.append(one.path)
+        yield one
 
 
 def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
