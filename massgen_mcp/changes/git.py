@@ -109,14 +109,14 @@ class Git:
         accepted: Iterable[int] = (0,),
         index: Path | None = None,
         work_tree: Path | None = None,
-        into: IO[bytes] | None = None,
+        into: IO[bytes] | int = subprocess.PIPE,
     ) -> tuple[int, bytes]:
         """As `run`; its exit code, too. `into`: the file to which git prints instead."""
         try:
             done = subprocess.run(  # noqa: S603 - a program of our own choice, no shell
                 self.command(*arguments),
                 input=given,
-                stdout=subprocess.PIPE if into is None else into,
+                stdout=into,
                 stderr=subprocess.PIPE,
                 cwd=work_tree or self.directory,  # the latter may lie within the former
                 env=self.environ(index=index, work_tree=work_tree),
