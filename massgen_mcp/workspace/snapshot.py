@@ -72,11 +72,8 @@ def take_snapshot(
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir(mode=0o700)
     try:
-        into = os.open(partial, openat.DIRECTORY_FLAGS)
-        try:
+        with openat.closing(os.open(partial, openat.DIRECTORY_FLAGS)) as into:
             report = _copy(source, into, limits, without)
-        finally:
-            os.close(into)
         if fill is not None:
             fill(partial)
             _make_read_only(partial)
@@ -92,11 +89,8 @@ def remove_tree(path: Path) -> None:
     """Remove a file or directory tree, read-only parts and links included, following none. Missing is fine."""
     if not os.path.lexists(path):
         return
-    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with openat.closing(os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as parent:
         openat.remove(parent, path.name)
-    finally:
-        os.close(parent)
 
 
 def _make_read_only(directory: Path) -> None:
