@@ -148,9 +148,8 @@ class HeldDirectory:
         """A new file, open for writing. `like`: the file that it will replace, whose owner, access list and attributes
         it takes over, or the directory that it will come into. Raises `NotKept`.
         """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._above(path) as (directory, name):
-            fd = os.open(name, flags, 0o600, dir_fd=directory)
+            fd = os.open(name, openat.NEW_FILE_FLAGS, 0o600, dir_fd=directory)
         try:
             if like is not None:
                 with openat.closing(self._opener(self._fd, like, _READING)) as source:

@@ -354,8 +354,8 @@ def _saved_output(directory: Path, text: str) -> str:
     """The name of a new file that holds it. Commands write to the directory, so no link in it is followed."""
     name = f"output-{secrets.token_hex(4)}.txt"
     with openat.closing(os.open(directory, openat.DIRECTORY_FLAGS)) as place:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(name, flags, 0o644, dir_fd=place), "w", encoding="utf-8", errors="replace") as file:
+        opened = os.open(name, openat.NEW_FILE_FLAGS, 0o644, dir_fd=place)
+        with os.fdopen(opened, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     return name
 

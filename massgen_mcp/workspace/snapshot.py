@@ -160,7 +160,7 @@ def _copy_file(source: Root, entry: Entry, into: int, tally: SnapshotReport, lim
 def _copy_content(source_fd: int, into: int, path: str, room: int) -> int | None:
     """Copy at most `room` bytes; returns how many, or None, leaving nothing, if the file has grown beyond that."""
     size = 0
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=into)
+    fd = os.open(path, openat.NEW_FILE_FLAGS, 0o600, dir_fd=into)
     with io.FileIO(fd, "wb") as raw, io.BufferedWriter(raw) as copy:
         while chunk := os.read(source_fd, _CHUNK):
             size += len(chunk)
