@@ -242,7 +242,7 @@ def _of_taskfile(text: str) -> dict[str, Recipe]:
     document: object = None
     with suppress(MassgenError):
         document = read_yaml(text, "Taskfile").data
-    tasks = _member(document, "tasks")
+    tasks = get_member(document, "tasks")
     return {name: _task(tasks[name]) for name in tasks}
 
 
@@ -256,19 +256,12 @@ def _task(task: object) -> Recipe:
 
 
 def _of_package(text: str) -> dict[str, Recipe]:
-    document: object = None
-    with suppress(ValueError, RecursionError):
-        document = json.loads(text)
-    scripts = _member(document, "scripts")
-    return {name: Recipe((command,)) for name, command in scripts.items() if isinstance(command, str)}
+    return {name: Recipe((one,)) for name, one in read_scripts(text).items() if isinstance(one, str)}
 
 
 def _of_composer(text: str) -> dict[str, Recipe]:
-    document: object = None
-    with suppress(ValueError, RecursionError):
-        document = json.loads(text)
     recipes: dict[str, Recipe] = {}
-    for name, listed in _member(document, "scripts").items():
+    for name, listed in read_scripts(text).items():
         run = [one for one in _as_list(listed) if isinstance(one, str)]
         commands = [one.removeprefix("@") for one in run if not one.startswith("@") or one.startswith("@php ")]
         needs = [one.removeprefix("@") for one in run if one.startswith("@")]
@@ -298,7 +291,15 @@ def _of_nox(text: str) -> Iterator[str]:
             yield " ".join(map(quote, words))
 
 
-def _member(document: object, name: str) -> dict[str, object]:
+def read_scripts(text: str) -> dict[str, object]:
+    """Return the scripts of a `package.json` or `composer.json` of this text; none where it cannot be read."""
+    with suppress(ValueError, RecursionError):
+        return get_member(json.loads(text), "scripts")
+    return {}
+
+
+def get_member(document: object, name: str) -> dict[str, object]:
+    """Return the mapping of this name in a document; an empty one where there is none."""
     found = cast("dict[str, object]", document).get(name) if isinstance(document, dict) else None
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
