@@ -170,7 +170,7 @@ def _makefiles(call: ProgramCall, read: Read) -> tuple[str, dict[str, str]]:
     return place, texts
 
 
-def _replaced(text: str, known: dict[str, str]) -> str:
+def _replace_variables(text: str, known: dict[str, str]) -> str:
     """With the values of variables. One that is not known is taken for a program of its name: `$(PYTHON)`."""
 
     def value(found: re.Match[str]) -> str:
@@ -195,7 +195,7 @@ class _Growing:
     needs: list[str] = field(default_factory=list[str])
 
 
-def _grown(recipes: Mapping[str, _Growing]) -> dict[str, Recipe]:
+def _freeze_recipes(recipes: Mapping[str, _Growing]) -> dict[str, Recipe]:
     return {name: Recipe(tuple(one.commands), tuple(one.needs)) for name, one in recipes.items()}
 
 
@@ -212,15 +212,15 @@ def _of_makefile(text: str) -> dict[str, Recipe]:
         if line.startswith("\t"):
             commands = [line.strip()]
         elif not _SET.match(line) and (rule := _RULE.match(line)):
-            named = _replaced(rule[1], known).split()
+            named = _replace_variables(rule[1], known).split()
             targets = [one for one in named if one == PHONY or not one.startswith(".")][:_MAX_TARGETS]
-            needs = _replaced(rule[2], known).replace("|", " ").split()
+            needs = _replace_variables(rule[2], known).replace("|", " ").split()
             commands = [rule[3].strip()] if rule[3] else []
-        commands = [_replaced(command.lstrip("@-+ "), known) for command in commands]
+        commands = [_replace_variables(command.lstrip("@-+ "), known) for command in commands]
         for target in targets:
             recipes[target].commands += commands
             recipes[target].needs += needs
-    return _grown(recipes)
+    return _freeze_recipes(recipes)
 
 
 def _of_justfile(text: str) -> dict[str, Recipe]:
@@ -229,13 +229,13 @@ def _of_justfile(text: str) -> dict[str, Recipe]:
     name = ""
     for line in text.splitlines():
         if name and line[:1] in (" ", "\t") and line.strip():
-            recipes[name].commands.append(_replaced(line.strip().lstrip("@-"), known))
+            recipes[name].commands.append(_replace_variables(line.strip().lstrip("@-"), known))
         elif not _SET.match(line) and (found := _RECIPE.match(line)):
             name = found[1]
             recipes[name] = _Growing(needs=re.findall(r"[A-Za-z_][\w-]*", found[2]))
         elif line.strip() and not line.startswith("#"):
             name = ""
-    return _grown(recipes)
+    return _freeze_recipes(recipes)
 
 
 def _of_taskfile(text: str) -> dict[str, Recipe]:
