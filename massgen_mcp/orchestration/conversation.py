@@ -269,8 +269,7 @@ class Conversation:
         if new := self._live_run.caller.messages[self._heard :]:
             nonce = draw_nonce(new)
             shown = MessagesShown(agent=self._member.name, heard=len(self._live_run.caller.messages), nonce=nonce)
-            self._live_run.record(shown)
-            self.take_in(shown)
+            self._record(shown)
 
     async def ask(self, empty: ModelRequest, purpose: CallPurpose) -> None:
         """Have the model reply to a request that has no messages yet, with as much of the conversation as it can read.
@@ -280,7 +279,7 @@ class Conversation:
             empty,
             ends_with_call=purpose == "coordinate",
             shared_ends=self._attempt.shared_ends,
-            cache_scope=self._attempt.cache_scope,
+            cache_scope=self._live_run.coordination.rules.seed,
             long_waits=self._attempt.has_long_waits,
         )
         self._renew_opening()
@@ -402,7 +401,7 @@ class Conversation:
         self.take_in(reply)
         return self._note or ""
 
-    def _record(self, event: ConversationShortened | ConversationCondensed) -> None:
+    def _record(self, event: MessagesShown | ConversationShortened | ConversationCondensed) -> None:
         self._live_run.record(event)
         self.take_in(event)
 

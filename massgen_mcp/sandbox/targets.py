@@ -111,7 +111,7 @@ class Targets:
             "unix": str(self._outside / "socket"),
             "abstract": f"massgen-{self._nonce}",
             "shared": self._nonce,
-            **BOUNDS.to_plain(),
+            **BOUNDS._asdict(),
         }
 
     def _listen(self) -> None:

@@ -155,7 +155,9 @@ class AgentCommands:
     async def _act(self, wanted: RunCommand) -> ToolResult:
         try:
             await self.check(wanted)
-            return await (self.begin(wanted) if wanted.background else self.run(wanted))
+            return await (
+                self.begin(wanted) if wanted.background else self._run(wanted.command, wanted.timeout_seconds)
+            )
         except SandboxFailed as failed:
             raise ToolRefused(f"The sandbox could not be started, so the command did not run: {failed}") from failed
 
@@ -193,9 +195,6 @@ class AgentCommands:
         """Raises `ToolRefused` for what the config's rule is against."""
         if self._rules.allowed or self._rules.blocked:
             await anyio.to_thread.run_sync(self._rules.check, wanted.command)
-
-    async def run(self, wanted: RunCommand) -> ToolResult:
-        return await self._run(wanted.command, wanted.timeout_seconds)
 
     async def run_script(self, script: str, mark: str) -> ToolResult:
         """Run Python, and return the JSON text that it prints between two `mark`s; without them, all that it prints."""
