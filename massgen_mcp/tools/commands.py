@@ -260,7 +260,9 @@ class AgentCommands:
 
     async def read(self, wanted: ReadCommand) -> ToolResult:
         if not wanted.name:
-            return ToolResult("\n".join(map(_state_of, self._background.values())) or "nothing runs in the background")
+            return ToolResult(
+                "\n".join(map(_describe_state, self._background.values())) or "nothing runs in the background"
+            )
         one = self._command_named(wanted.name)
         with anyio.move_on_after(wanted.wait_seconds):
             while one.ended is None and not one.output.total:
@@ -376,7 +378,7 @@ async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:
     await process.stop()
 
 
-def _state_of(one: Background) -> str:
+def _describe_state(one: Background) -> str:
     return f"{one.name}: {'is running' if one.ended is None else 'has ended'}: {one.command[:MAX_SHOWN]}"
 
 
