@@ -22,7 +22,7 @@ from massgen_mcp.coordination.testing import (
 )
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.coordination import StageOpened
-from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, LEAST_ANSWERS, Decide, StageKind, StageReason
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, LEAST_ANSWERS, Decide, StageReason
 
 MOST_WRITERS = 2
 
@@ -255,15 +255,13 @@ def _ask_for_test(state: Coordination, because: StageReason) -> StageOpened | Li
     able = [agent for agent in state.live if agent not in writers]
     if len(writers) == CHECK_WRITERS or not able or len(state.live) <= CONFIRM:
         return "enough"
-    return _stage_opened("check", (drawn(state.rules.seed, able),), because)
+    return StageOpened(kind="check", subjects=(), agents=(drawn(state.rules.seed, able),), because=because)
 
 
 def _confirm(state: Coordination, author: str) -> StageOpened | Literal["enough"]:
     others, agents = [agent for agent in state.live if agent != author], list[str]()
     while len(agents) < CONFIRM and (left := [agent for agent in others if agent not in agents]):
         agents.append(drawn(state.rules.seed, left))
-    return _stage_opened("confirm", tuple(agents), "fails_before") if len(agents) == CONFIRM else "enough"
-
-
-def _stage_opened(kind: StageKind, agents: tuple[str, ...], because: StageReason) -> StageOpened:
-    return StageOpened(kind=kind, subjects=(), agents=agents, because=because)
+    if len(agents) < CONFIRM:
+        return "enough"
+    return StageOpened(kind="confirm", subjects=(), agents=tuple(agents), because="fails_before")
