@@ -448,7 +448,8 @@ class Round:
             case VoteArguments():
                 return self._vote(reply, call, action, form)
             case SubmittedTests():
-                return self._submit_tests(call, action, form)
+                tests = [WrittenTest(title=one.title, script=one.script, expected=one.expected) for one in action.tests]
+                return self._record_tests(call, self._view.submit_tests(tests), form)
             case SubmittedOutputs():
                 submitted = self._view.submit_outputs(action.outputs)
                 return self._record_tests(call, submitted, form)
@@ -487,10 +488,6 @@ class Round:
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
         self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained, "repeated": repeated}))
         return True
-
-    def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:
-        tests = [WrittenTest(title=one.title, script=one.script, expected=one.expected) for one in action.tests]
-        return self._record_tests(call, self._view.submit_tests(tests), form)
 
     def _record_tests(self, call: ToolCall, submitted: WrittenTestsSubmitted | Violation, form: ActionForm) -> bool:
         if isinstance(submitted, Violation):
