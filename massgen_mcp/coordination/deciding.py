@@ -47,7 +47,7 @@ def _decide_by_votes(state: Coordination) -> NextStep:
         return None if awaited else AgentDropped(agent=repeaters[0], reason="no_action", message=REPEATED_OWN)
     if awaited and not _early(state, undecided):
         return None
-    return _decided(state, state.count)
+    return _settle_votes(state, state.count)
 
 
 def _list_repeaters(state: Coordination) -> list[str]:
@@ -90,7 +90,7 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
 
 
-def _decided(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
+def _settle_votes(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
     """What the votes come to, none of which is awaited any more."""
     top = count.top
     candidates = tuple(count.leader(camp) for camp in top)

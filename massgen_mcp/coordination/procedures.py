@@ -38,7 +38,7 @@ class DecideByVotes:
 
     def next(self, state: Coordination) -> NextStep:
         if state.stage is not None and state.stage.kind == "test" and not state.finish_requested:
-            return vote_on(state, files_of(state), "no_sandbox")  # the process before this one had a sandbox
+            return open_vote(state, files_of(state), "no_sandbox")  # the process before this one had a sandbox
         return decision(state)
 
 
@@ -47,7 +47,7 @@ def is_voting(stage: StageOpened | None) -> bool:
     return stage is not None and (stage.kind == "vote" or stage.because == "still_tied")
 
 
-def vote_on(state: Coordination, subjects: Iterable[str], because: StageReason) -> StageOpened:
+def open_vote(state: Coordination, subjects: Iterable[str], because: StageReason) -> StageOpened:
     """A vote on these answers, by label, after which no answer is accepted any more."""
     return StageOpened(kind="vote", subjects=tuple(subjects), agents=state.live_authors, because=because)
 
@@ -97,10 +97,10 @@ def _first_step(state: Coordination) -> NextStep:
     if state.closing:
         return best_so_far(state)
     if unchanged or len(state.answered) < LEAST_ANSWERS or len(trees) < 2:
-        return vote_on(state, labels, "unchanged" if unchanged else "few_answers")
+        return open_vote(state, labels, "unchanged" if unchanged else "few_answers")
     agents = tuple(agent for agent in state.live_authors if agent not in state.late)
     if not agents:
-        return vote_on(state, labels, "no_tests")
+        return open_vote(state, labels, "no_tests")
     return StageOpened(kind="test", subjects=tuple(trees), agents=agents, because="differ")
 
 
@@ -114,8 +114,8 @@ def _by_tests(state: Coordination, stage: StageOpened) -> NextStep:
     if state.closing:
         return best_so_far(state)
     if best := list_best(state):
-        return vote_on(state, best, "tests_tied")
-    return vote_on(state, stage.subjects, "tests_tell_nothing" if tests_of(state) else "no_tests")
+        return open_vote(state, best, "tests_tied")
+    return open_vote(state, stage.subjects, "tests_tell_nothing" if tests_of(state) else "no_tests")
 
 
 class DecideBySynthesis:
@@ -144,7 +144,7 @@ class DecideBySynthesis:
 def _next_writer(state: Coordination) -> StageOpened:
     able = state.live_authors
     if sum(stage.kind == "synthesise" for stage in state.stages) == MOST_WRITERS or not able:
-        return vote_on(state, state.standing, "writer_failed")
+        return open_vote(state, state.standing, "writer_failed")
     writer = state.rules.writer if state.rules.writer in able else drawn(state.rules.seed, able)
     return StageOpened(kind="synthesise", subjects=state.standing, agents=(writer,), because="answered")
 
@@ -172,7 +172,7 @@ class DecideByJudge:
             return None if stage is not None and stage.subjects == pair else due
         if len(left) == 1 and state.verdicts:
             return won(state, state.author(left[0]), "judged")
-        return vote_on(state, left, "no_verdict")
+        return open_vote(state, left, "no_verdict")
 
 
 def _knock_out(state: Coordination) -> tuple[list[str], tuple[str, ...] | None]:
