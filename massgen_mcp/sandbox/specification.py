@@ -29,6 +29,9 @@ class ResourceLimits(NamedTuple):
     def with_seconds(self, seconds: float) -> "ResourceLimits":
         return self._replace(seconds=seconds)
 
+    def to_plain(self) -> dict[str, float | None]:
+        return self._asdict()
+
 
 class StatusPipes(NamedTuple):
     """Descriptors of a launcher that reports how its command starts and ends, and waits for a byte before it begins."""

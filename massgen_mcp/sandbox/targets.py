@@ -111,7 +111,7 @@ class Targets:
             "unix": str(self._outside / "socket"),
             "abstract": f"massgen-{self._nonce}",
             "shared": self._nonce,
-            **BOUNDS._asdict(),
+            **BOUNDS.to_plain(),
         }
 
     def _listen(self) -> None:
