@@ -65,17 +65,18 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str], *,
     refused: list[Obstacle] = []
     for change in changes:
         writable = change.path.split(b"/")[0] in names
-        if change.path not in hunks:
+        if not writable:
+            left_out.append(Obstacle(os.fsdecode(change.path), READ_ONLY))
+            if paths and change.path in hunks:
+                refused.append(left_out[-1])
+        elif change.path not in hunks:
             tool = running.get(change.path)
             named = (
                 f"{tool} may run this file without asking; to include it, add its own path to `paths`"
                 if tool
                 else NOT_NAMED
             )
-            left_out.append(Obstacle(os.fsdecode(change.path), named if writable else READ_ONLY))
-        elif not writable:
-            left_out.append(Obstacle(os.fsdecode(change.path), READ_ONLY))
-            refused += [left_out[-1]] if paths else []
+            left_out.append(Obstacle(os.fsdecode(change.path), named))
         else:
             after = change.after
             if numbers := hunks[change.path]:

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -86,16 +86,12 @@ def known_as(base: Base) -> tuple[tuple[str, str], ...]:
 
 def copy_ignored(directory: BaseDirectory, copy: Path) -> None:
     """Give a copy its own of the ignored directories that the config names."""
-    for below in directory.copied:
-        if (place := place_in(copy, below)) is not None:
-            _copy_tree(Path(directory.path, below), place)
+    _copy_directories(directory.copied, Path(directory.path), copy)
 
 
 def copy_installed(directory: BaseDirectory, copy: Path, made: Path) -> None:
     """Give a copy its own of what the setup made, where it has its own. `made`: where the setup made all of it."""
-    for below in directory.installed_copies:
-        if (place := place_in(copy, below)) is not None:
-            _copy_tree(Path(made, directory.name, below), place)
+    _copy_directories(directory.installed_copies, made / directory.name, copy)
 
 
 def place_in(copy: Path, below: str) -> Path | None:
@@ -144,15 +140,18 @@ def shares_blocks(directory: Path) -> bool:
     return True
 
 
-def _copy_tree(source: Path, target: Path) -> None:
-    """Links are copied as links; what commonly holds secrets, and what is no file, is left out."""
-    if not source.is_dir() or os.path.lexists(target):
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        shutil.copytree(source, target, symlinks=True, ignore=_left_out)
-    except shutil.Error as error:
-        raise GitFailed(f"cannot copy {source}: {str(error)[:200]}") from error
+def _copy_directories(names: Iterable[str], source: Path, copy: Path) -> None:
+    """Copy the directories of these names, with links as links; what commonly holds secrets, and what is no file, is
+    left out.
+    """
+    for name in names:
+        place = place_in(copy, name)
+        if place is None or not (source / name).is_dir():
+            continue
+        try:
+            shutil.copytree(source / name, place, symlinks=True, ignore=_left_out)
+        except shutil.Error as error:
+            raise GitFailed(f"cannot copy {source / name}: {str(error)[:200]}") from error
 
 
 def _left_out(directory: str, names: list[str]) -> list[str]:

@@ -222,9 +222,8 @@ class _Reader:
         return self._read_content(path)
 
     def _read_content(self, path: bytes) -> Found | None:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            fd = os.open(_base_name(path), flags, dir_fd=self._parent_fd)
+            fd = os.open(_base_name(path), openat.READING_FLAGS, dir_fd=self._parent_fd)
         except OSError:
             self._left_out.unreadable.append(path)
             return None
@@ -296,8 +295,7 @@ NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV
 
 def small_file(name: str | Path, directory: int | None = None) -> bytes:
     """A small file, and nothing that only looks like one: anybody may have put it there. Raises `OSError`."""
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory)
-    with openat.closing(fd):
+    with openat.closing(os.open(name, openat.READING_FLAGS, dir_fd=directory)) as fd:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MIB:
             raise OSError(errno.EFBIG, "no small file", str(name))

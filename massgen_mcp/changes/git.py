@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from massgen_mcp.home import GIT_HOSTS_VARIABLE
 
@@ -108,13 +109,15 @@ class Git:
         accepted: Iterable[int] = (0,),
         index: Path | None = None,
         work_tree: Path | None = None,
+        into: IO[bytes] | int = subprocess.PIPE,
     ) -> tuple[int, bytes]:
-        """As `run`; its exit code, too."""
+        """As `run`; its exit code, too. `into`: the file to which git prints instead."""
         try:
             done = subprocess.run(  # noqa: S603 - a program of our own choice, no shell
                 self.command(*arguments),
                 input=given,
-                capture_output=True,
+                stdout=into,
+                stderr=subprocess.PIPE,
                 cwd=work_tree or self.directory,  # the latter may lie within the former
                 env=self.environ(index=index, work_tree=work_tree),
                 timeout=MAX_SECONDS,
@@ -132,21 +135,7 @@ class Git:
     def write(self, *arguments: str, into: Path) -> int:
         """Have git print to the file `into`. Returns its size in bytes. Raises `GitFailed`, `OSError`."""
         with into.open("wb") as file:
-            try:
-                subprocess.run(  # noqa: S603 - a program of our own choice, no shell
-                    self.command(*arguments),
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.PIPE,
-                    cwd=self.directory,
-                    env=self.environ(),
-                    timeout=MAX_SECONDS,
-                    check=True,
-                )
-            except subprocess.TimeoutExpired as error:
-                raise GitFailed(f"git {_subcommand(arguments)} took longer than {MAX_SECONDS:g} s") from error
-            except subprocess.CalledProcessError as error:
-                raise GitFailed(f"git {_subcommand(arguments)} failed: {last_line(error.stderr)}") from error
+            self.outcome(*arguments, into=file)
             return file.tell()
 
     def command(self, *arguments: str | bytes | Path) -> list[str | bytes | Path]:

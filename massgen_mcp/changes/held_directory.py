@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -20,6 +20,19 @@ from massgen_mcp.workspace import openat
 _CHUNK = 1024 * 1024
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
+_IN_USE = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY})
+_NOT_ALLOWED = frozenset({errno.EPERM, errno.EINVAL})
+"""A superuser of a container may have no right to give files to others, or not know who they are."""
+
+
+@contextmanager
+def suppress_codes(codes: Collection[int]) -> Generator[None]:
+    """Suppress an error of the operating system that has one of these codes."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in codes:
+            raise
 
 
 class HeldDirectory:
@@ -55,13 +68,9 @@ class HeldDirectory:
 
     def status(self, path: str) -> os.stat_result | None:
         """None where nothing is, also where something above it is no directory or a link."""
-        try:
-            with self._above(path) as (directory, name):
-                return os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except OSError as error:
-            if error.errno in _ABSENT:
-                return None
-            raise
+        with suppress_codes(_ABSENT), self._above(path) as (directory, name):
+            return os.stat(name, dir_fd=directory, follow_symlinks=False)
+        return None
 
     def holds(self, path: str, wanted: TreeFile) -> bool:
         """Whether exactly this is there."""
@@ -90,12 +99,8 @@ class HeldDirectory:
 
     def remove(self, path: str) -> None:
         """A file, or a directory with everything in it. Nothing there is fine."""
-        try:
-            with self._above(path) as (directory, name):
-                openat.remove(directory, name)
-        except OSError as error:
-            if error.errno not in _ABSENT:
-                raise
+        with suppress_codes(_ABSENT), self._above(path) as (directory, name):
+            openat.remove(directory, name)
 
     def make_directory(self, path: str, by: str) -> None:
         """It appears with the permissions, the owner and the access list that the directory above gives it. `by`: where
@@ -110,12 +115,8 @@ class HeldDirectory:
 
     def remove_directory(self, path: str) -> None:
         """Unless it is not empty, in use, or none."""
-        try:
-            with self._above(path) as (directory, name):
-                os.rmdir(name, dir_fd=directory)
-        except OSError as error:
-            if error.errno not in {*_ABSENT, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}:
-                raise
+        with suppress_codes(_ABSENT | _IN_USE), self._above(path) as (directory, name):
+            os.rmdir(name, dir_fd=directory)
 
     def entries(self, path: str) -> list[tuple[str, bool]]:
         """The names in a directory, and which of them are directories."""
@@ -148,9 +149,8 @@ class HeldDirectory:
         """A new file, open for writing. `like`: the file that it will replace, whose owner, access list and attributes
         it takes over, or the directory that it will come into. Raises `NotKept`.
         """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._above(path) as (directory, name):
-            fd = os.open(name, flags, 0o600, dir_fd=directory)
+            fd = os.open(name, openat.NEW_FILE_FLAGS, 0o600, dir_fd=directory)
         try:
             if like is not None:
                 with openat.closing(self._opener(self._fd, like, _READING)) as source:
@@ -177,7 +177,7 @@ class HeldDirectory:
         with self._above(path) as (directory, name):
             os.symlink(target, name, dir_fd=directory)
             if os.geteuid() == 0 and found is not None:
-                with as_far_as_allowed():
+                with suppress_codes(_NOT_ALLOWED):
                     os.chown(name, found.st_uid, found.st_gid, dir_fd=directory, follow_symlinks=False)
 
     def is_directory(self, path: str) -> bool:
@@ -293,11 +293,8 @@ def inherit(directory: int, target: int) -> None:
 def hand_nothing_down(directory: int) -> None:
     """What is made in this directory has no access list from it."""
     if sys.platform == "linux":
-        try:
+        with suppress_codes(_NONE):
             os.removexattr(directory, HANDED_DOWN)
-        except OSError as error:
-            if error.errno not in _NONE:
-                raise
 
 
 def own_as(fd: int, like: os.stat_result) -> None:
@@ -305,21 +302,11 @@ def own_as(fd: int, like: os.stat_result) -> None:
     by its members. A directory gives its group to what is made in it if it is marked so.
     """
     if os.geteuid() == 0:
-        with as_far_as_allowed():
+        with suppress_codes(_NOT_ALLOWED):
             os.fchown(fd, like.st_uid, like.st_gid)
     elif not stat.S_ISDIR(like.st_mode) or like.st_mode & stat.S_ISGID:
-        with as_far_as_allowed():
+        with suppress_codes(_NOT_ALLOWED):
             os.fchown(fd, -1, like.st_gid)
-
-
-@contextmanager
-def as_far_as_allowed() -> Generator[None]:
-    """A superuser of a container may have no right to give files to others, or not know who they are."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in {errno.EPERM, errno.EINVAL}:
-            raise
 
 
 def _is_same(name: str, old: bytes, new: bytes | None) -> bool:
@@ -330,25 +317,17 @@ def _is_same(name: str, old: bytes, new: bytes | None) -> bool:
 
 
 def _attribute_names(fd: int) -> list[str]:
-    if sys.platform != "linux":
-        return []
-    try:
-        return os.listxattr(fd)
-    except OSError as error:
-        if error.errno in _NONE:
-            return []
-        raise
+    if sys.platform == "linux":
+        with suppress_codes(_NONE):
+            return os.listxattr(fd)
+    return []
 
 
 def _value(fd: int, name: str) -> bytes | None:
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.getxattr(fd, name)
-    except OSError as error:
-        if error.errno in _NONE:
-            return None
-        raise
+    if sys.platform == "linux":
+        with suppress_codes(_NONE):
+            return os.getxattr(fd, name)
+    return None
 
 
 def _set(fd: int, name: str, value: bytes) -> None:

@@ -194,21 +194,16 @@ class PrivateRepository:
         for tree in like:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
-        left_out = LeftOut()
-        others = untracked(self._git, directory, named, rules)
-        left_out.repositories += others.repositories
-        left_out.unreadable += others.unreadable
-        left_out.outputs += others.outputs
+        left_out, pointers = LeftOut(), list[bytes]()
+        others = untracked(self._git, directory, named, rules, left_out)
         judged = frozenset(one for one in others.files if all_new and not is_kept(one, rules.kept))
         found = read_files(directory, [*named, *others.files], left_out, rules, known=known, judged=judged)
-        passing = _Passing(found)
-        files = store(self._git, passing)
+        files = store(self._git, _note_pointers(found, pointers))
         for path in (*left_out.unreadable, *left_out.too_large):
             if path in before:
                 files[path] = before[path]
-        pointers = tuple(passing.lfs_pointers)
         return Written(
-            self.tree_of(files), len(files), left_out, tuple(others.ignored), tuple(others.compiled), pointers
+            self.tree_of(files), len(files), left_out, tuple(others.ignored), tuple(others.compiled), tuple(pointers)
         )
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
@@ -240,32 +235,28 @@ class PrivateRepository:
         return self._files.get(tree, lambda: MappingProxyType(self._list_files(tree)))
 
     def _list_files(self, tree: TreeId) -> dict[bytes, TreeFile]:
-        found: dict[bytes, TreeFile] = {}
-        for record in _records(self._git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
-            about, _, path = record.partition(b"\t")
-            mode, _, blob = about.decode().split(" ")
-            found[path] = TreeFile(mode, blob)
-        return found
+        return {path: TreeFile(mode, blob) for mode, _, blob, path in self._list_entries(tree, "-r")}
 
     def part(self, tree: TreeId, name: str) -> TreeId:
         """The directory `name` right below a tree; the empty tree if it is not there."""
         return self._directories.get(tree, lambda: self._list_directories(tree)).get(os.fsencode(name), EMPTY_TREE)
 
     def _list_directories(self, tree: TreeId) -> dict[bytes, TreeId]:
-        found: dict[bytes, TreeId] = {}
-        for record in _records(self._git.run("ls-tree", "-z", "--full-tree", tree)):
-            about, _, path = record.partition(b"\t")
-            if about.startswith(b"040000"):
-                found[path] = TreeId(about.decode().split(" ")[2])
-        return found
+        return {path: TreeId(name) for _, kind, name, path in self._list_entries(tree) if kind == "tree"}
 
     def structure(self, tree: TreeId) -> Iterator[str]:
         """Ids of a tree, of all directories in it, and of where its links lead."""
         yield tree
-        for record in _records(self._git.run("ls-tree", "-r", "-t", "-z", "--full-tree", tree)):
-            mode, kind, name = record.partition(b"\t")[0].decode().split(" ")
+        for mode, kind, name, _ in self._list_entries(tree, "-r", "-t"):
             if kind == "tree" or mode == LINK:
                 yield name
+
+    def _list_entries(self, tree: TreeId, *options: str) -> Iterator[tuple[str, str, str, bytes]]:
+        """Yield mode, kind, id and path of each entry of a tree."""
+        for record in _records(self._git.run("ls-tree", *options, "-z", "--full-tree", tree)):
+            about, _, path = record.partition(b"\t")
+            mode, kind, name = about.decode().split(" ")
+            yield mode, kind, name, path
 
     def content(self, file: TreeFile) -> bytes:
         """Of a file, or where a link leads."""
@@ -414,18 +405,12 @@ class _Results(Generic[Result]):
         return result
 
 
-class _Passing:
-    """Files as they pass by, and what is noticed of them."""
-
-    def __init__(self, found: Iterable[Found]) -> None:
-        self._found = found
-        self.lfs_pointers: list[bytes] = []
-
-    def __iter__(self) -> Iterator[Found]:
-        for one in self._found:
-            if one.content is not None and one.content.startswith(_LFS_POINTER):
-                self.lfs_pointers.append(one.path)
-            yield one
+def _note_pointers(found: Iterable[Found], pointers: list[bytes]) -> Iterator[Found]:
+    """Yield these files, and add the paths of those to `pointers` that Git LFS keeps somewhere else."""
+    for one in found:
+        if one.content is not None and one.content.startswith(_LFS_POINTER):
+            pointers.append(one.path)
+        yield one
 
 
 def _conflicts(printed: bytes) -> tuple[Conflict, ...]:

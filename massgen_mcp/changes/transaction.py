@@ -11,7 +11,7 @@ changed since is theirs: it stays as it is, and is told.
 import errno
 import os
 import stat
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from massgen_mcp.changes.apply_records import (
     read_intent,
     write_intent,
 )
-from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.base import named_paths, path_text
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.taking_back import left_beside, take_back
@@ -44,8 +44,6 @@ _UNSETTLED: dict[ApplyPhase, str] = {
     "done": "the files were changed, but massgen couldn't record the apply",
 }
 _IMMOVABLE = frozenset({errno.EXDEV, errno.EBUSY})
-_NAMED = 5
-"""So many files a message names."""
 
 
 class ChangedMeanwhile(Exception):
@@ -129,9 +127,8 @@ def _carry_out(intent: Intent, held: Held, file: Path, contents: Contents) -> No
     write_intent(file, replace(intent, phase="done"))
 
 
-def _paths_text(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(path_text(os.fsencode(path)) for path in paths[:_NAMED]) + more
+def _paths_text(paths: Iterable[str]) -> str:
+    return named_paths([os.fsencode(path) for path in paths])
 
 
 def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:

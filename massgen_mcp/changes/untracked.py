@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.changes.build_outputs import INSTALLED, is_kept, is_library, is_made, is_marked, is_output
-from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, TreeRules, parents, small_file
+from massgen_mcp.changes.files import NOTHING_THERE, LeftOut, TooLarge, TreeRules, parents, small_file
 from massgen_mcp.changes.git import Git
 from massgen_mcp.workspace import openat
 
@@ -26,18 +26,13 @@ _ROOM = 300
 
 @dataclass(frozen=True, slots=True)
 class Untracked:
-    """`files`: what git would not ignore. `repositories`: directories with one of their own, which are not entered.
-    `ignored`: directories that git ignores, or whose own `.gitignore` ignores itself and all there is. Not those in
-    which it happens to ignore all that is there now: a new file may belong there. `unreadable`: directories that cannot
-    be entered, or lie too deep. `outputs`: what tools made and git would not ignore; directories of installed
-    packages among them are `ignored` as well. `compiled`: libraries beside the files that git ignores, or in `outputs`.
+    """`files`: what git would not ignore. `ignored`: directories that git ignores, or whose own `.gitignore` ignores
+    itself and all there is. Not those in which it happens to ignore all that is there now: a new file may belong there.
+    `compiled`: libraries beside the files that git ignores, or among the outputs that are left out.
     """
 
     files: list[bytes]
-    repositories: list[bytes]
     ignored: list[bytes]
-    unreadable: list[bytes]
-    outputs: list[bytes]
     compiled: list[bytes]
 
 
@@ -46,9 +41,12 @@ def untracked(
     directory: Path,
     named: Collection[bytes],
     rules: TreeRules,
+    left_out: LeftOut,
 ) -> Untracked:
-    """`named`: the files that are known, ignored or not. Raises `TooLarge` if there is more than the rules allow,
-    `GitFailed`, `OSError`.
+    """`named`: the files that are known, ignored or not. Adds to `left_out` directories with a repository of their own,
+    which are not entered; those that cannot be entered, or lie too deep; and what tools made and git would not ignore:
+    directories of installed packages among that are ignored as well. Raises `TooLarge` if there is more than the rules
+    allow, `GitFailed`, `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as scratch:
         image = Path(scratch) / "tree"
@@ -56,7 +54,7 @@ def untracked(
         (Path(scratch) / "ignore").write_bytes(rules.ignore)
         root = os.open(directory, openat.DIRECTORY_FLAGS)
         with openat.closing(root):
-            return _Walk(git, root, image, frozenset(named), rules).walked()
+            return _Walk(git, root, image, frozenset(named), rules, left_out).walked()
 
 
 class _Walk:
@@ -67,6 +65,7 @@ class _Walk:
         image: Path,
         named: frozenset[bytes],
         rules: TreeRules,
+        left_out: LeftOut,
     ) -> None:
         self._git = git
         self._root = root
@@ -76,11 +75,9 @@ class _Walk:
         self._most = rules.limits.files
         self._without = frozenset(rules.without)
         self._kept = rules.kept
-        self._outputs: list[bytes] = []
+        self._left_out = left_out
         self._files: list[bytes] = []
-        self._repositories: list[bytes] = []
         self._ignored: list[tuple[bytes, bool]] = []
-        self._unreadable: list[bytes] = []
         self._directories = 0
         self._longest = os.pathconf(image, "PC_PATH_MAX") - len(os.fsencode(image)) - _ROOM
 
@@ -98,19 +95,18 @@ class _Walk:
                 elif not is_directory:
                     self._files.append(path)
                 elif self._is_repository(path):
-                    self._repositories.append(path)
+                    self._left_out.repositories.append(path)
                 elif path.count(b"/") >= _DEEPEST or len(path) > self._longest:
-                    self._unreadable.append(path)
+                    self._left_out.unreadable.append(path)
                 else:
                     entered.append(path)
             if max(len(self._files), len(self._ignored)) > self._most:
                 raise TooLarge(f"contains more than {self._most:,} files")
             level = self._looked_into(entered)
-        outputs = sorted(self._outputs)
-        beside = (*(path for path, is_directory in self._ignored if not is_directory), *outputs)
+        self._left_out.outputs.sort()
+        beside = (*(path for path, is_directory in self._ignored if not is_directory), *self._left_out.outputs)
         compiled = sorted(path for path in beside if is_library(path))
-        ignored = self._ignored_directories()
-        return Untracked(self._files, self._repositories, ignored, self._unreadable, outputs, compiled)
+        return Untracked(self._files, self._ignored_directories(), compiled)
 
     def _is_output(self, path: bytes, *, is_directory: bool) -> bool:
         if path in self._leading:
@@ -122,7 +118,7 @@ class _Walk:
 
     def _ignored_directories(self) -> list[bytes]:
         """The outermost of them."""
-        others = {parent for path in (*self._files, *self._repositories) for parent in parents(path)}
+        others = {parent for path in (*self._files, *self._left_out.repositories) for parent in parents(path)}
         own = (path.rpartition(b"/") for path, is_directory in self._ignored if not is_directory)
         whole = {above for above, _, name in own if above and name == os.fsencode(_RULES)} - others - self._leading
         found = {*whole, *(path for path, is_directory in self._ignored if is_directory)}
@@ -138,7 +134,7 @@ class _Walk:
                     rules = _rules(fd)
             except OSError as error:
                 if error.errno not in NOTHING_THERE:
-                    self._unreadable.append(directory)
+                    self._left_out.unreadable.append(directory)
                 continue
             names = {path.rpartition(b"/")[2] for path, is_directory in entries if not is_directory}
             if directory and directory not in self._leading and is_marked(names) and not is_kept(directory, self._kept):
@@ -157,7 +153,7 @@ class _Walk:
         return found
 
     def _note_output(self, path: bytes, *, is_installed: bool) -> None:
-        self._outputs.append(path)
+        self._left_out.outputs.append(path)
         if is_installed:
             self._ignored.append((path, True))
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from massgen_mcp.changes.files import MIB, small_file
 from massgen_mcp.changes.git import Git, GitFailed
+from massgen_mcp.workspace import openat
 
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
 _SUBMODULE = b"160000"
@@ -122,9 +123,8 @@ def copy_file(source: Path, target: Path, most: int) -> None:
     """Copy a regular file of at most so many bytes; nothing where there is none. Its place may hold
     another thing. Raises `GitFailed`.
     """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        opened = os.open(source, flags)
+        opened = os.open(source, openat.READING_FLAGS)
     except FileNotFoundError:
         return
     except OSError as error:

@@ -74,11 +74,11 @@ CODE = (
 
 
 def matches(path: str, patterns: tuple[str, ...]) -> bool:
-    return _one_of(patterns).fullmatch(path) is not None
+    return _compile(patterns).fullmatch(path) is not None
 
 
 @cache
-def _one_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What matches every path that one of the patterns means."""
     kinds: dict[str, list[str]] = {"(?:.*/)?(?:%s)": [], "(?:.*/)?(?:%s)/.*": [], "(?:%s)": [], "(?:%s)/.*": []}
     names, directories, paths, trees = kinds.values()

@@ -1,14 +1,13 @@
 """Which checks a directory seems to have, for a person to choose from. Reads a few files, and runs nothing."""
 
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 from massgen_mcp.changes.files import small_file
+from massgen_mcp.checks.recipes import get_member, read_scripts
 
 TARGETS = ("check", "test", "tests", "lint")
 """Names of targets and scripts that judge files, as people call them."""
@@ -26,9 +25,9 @@ def proposed_checks(directories: Iterable[Path]) -> tuple[str, ...]:
 def _proposed(directory: Path) -> Iterator[str]:
     targets = re.findall(r"^([A-Za-z][\w-]*)\s*:(?!=)", _file_text(directory, "Makefile"), re.MULTILINE)
     yield from (f"make {target}" for target in TARGETS if target in targets)
-    scripts = _member(_json(directory, "package.json"), "scripts")
+    scripts = read_scripts(_file_text(directory, "package.json"))
     yield from ("npm test" if name == "test" else f"npm run {name}" for name in SCRIPTS if name in scripts)
-    tools = _member(_toml(directory, "pyproject.toml"), "tool")
+    tools = get_member(_toml(directory, "pyproject.toml"), "tool")
     if "pytest" in tools or (directory / "pytest.ini").is_file() or (directory / "conftest.py").is_file():
         yield "python -m pytest -q"
     yield from (command for tool, command in _OF_TOOLS.items() if tool in tools)
@@ -45,18 +44,7 @@ def _file_text(directory: Path, name: str) -> str:
     return ""
 
 
-def _json(directory: Path, name: str) -> object:
-    with suppress(ValueError, RecursionError):
-        return cast("object", json.loads(_file_text(directory, name)))
-    return None
-
-
 def _toml(directory: Path, name: str) -> object:
     with suppress(ValueError, RecursionError):
         return tomllib.loads(_file_text(directory, name))
     return None
-
-
-def _member(document: object, name: str) -> dict[str, Any]:
-    found = cast("dict[str, object]", document).get(name) if isinstance(document, dict) else None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

@@ -111,13 +111,13 @@ class Protection:
         links = _read_links(base, content, is_link)
         read = _make_reader(base, content, links)
         run = followed(self.commands, read)
-        names = frozenset(map(_path_text, base))
-        changed = {_path_text(path) for path, file in base.items() if answer.get(path) != file}
+        names = frozenset(map(os.fsdecode, base))
+        changed = {os.fsdecode(path) for path, file in base.items() if answer.get(path) != file}
         loaded = find_own_code(run.scripts, names, read).files & changed
         own = {one for one in loaded if not is_used_elsewhere(one, names, read)}
         kept = self._restored(base, run, links, own)
         left_out = self._left_out([*base], run, kept, {*sys.stdlib_module_names, *RUNNING, *installed})
-        files = {path: file for path, file in answer.items() if path in base or not left_out(_path_text(path))}
+        files = {path: file for path, file in answer.items() if path in base or not left_out(os.fsdecode(path))}
         directories = {parent for path in files for parent in parents(path)}
         for path in kept:
             for other in _in_the_way(path, files, directories):
@@ -131,7 +131,7 @@ class Protection:
         """Say what the scripts of the commands load that is not put back. Arguments as those of `judged`."""
         read = _make_reader(base, content, _read_links(base, content, is_link))
         run = followed(self.commands, read)
-        return find_own_code(run.scripts, frozenset(map(_path_text, base)), read).unfollowed
+        return find_own_code(run.scripts, frozenset(map(os.fsdecode, base)), read).unfollowed
 
     def _restored(
         self, base: Iterable[bytes], run: Followed, links: Mapping[str, str], own: Collection[str]
@@ -141,9 +141,9 @@ class Protection:
         if patterns is None:
             patterns = (*TESTS, *RUNNERS, *_ALL_PROJECTS)
             judging |= run.included
-        judging |= {one for one in map(_path_text, base) if matches(one, patterns)}
+        judging |= {one for one in map(os.fsdecode, base) if matches(one, patterns)}
         ways = {one for path in judging for one in _way(path, links)} if links else judging
-        return [path for path in base if _path_text(path) in ways]
+        return [path for path in base if os.fsdecode(path) in ways]
 
     def _left_out(
         self, base: Sequence[bytes], run: Followed, kept: Iterable[bytes], modules: Collection[str]
@@ -155,7 +155,7 @@ class Protection:
         taking_part = run.included | (run.made - _directories(base))
         imported_from = self._imported_from(run.scripts)
         is_new_project = _new_projects(base)
-        is_before = _before({one for one in map(_path_text, kept) if one in run.scripts or matches(one, TESTS)})
+        is_before = _before({one for one in map(os.fsdecode, kept) if one in run.scripts or matches(one, TESTS)})
         return lambda path: (
             matches(path, RUNNERS)
             or _is_below(path, taking_part)
@@ -182,7 +182,7 @@ class Protection:
 def _read_links(
     base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], is_link: Callable[[FileT], bool]
 ) -> dict[str, str]:
-    return {_path_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
+    return {os.fsdecode(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
 
 
 def _make_reader(base: Mapping[bytes, FileT], content: Callable[[FileT], bytes], links: Mapping[str, str]) -> Read:
@@ -202,14 +202,14 @@ def _new_projects(base: Sequence[bytes]) -> Callable[[str], bool]:
 
     @cache
     def places_of(kind: tuple[str, ...]) -> set[str]:
-        return {dirname(path) for path in map(_path_text, base) if matches(path, kind)}
+        return {dirname(path) for path in map(os.fsdecode, base) if matches(path, kind)}
 
     def is_new(path: str) -> bool:
         where = dirname(path)
         if where not in directories():
             return True
         kind = next(kind for kind in PROJECTS if matches(path, kind))
-        above = {"", where, *(_path_text(parent) for parent in parents(os.fsencode(path)))}
+        above = {"", where, *(os.fsdecode(parent) for parent in parents(os.fsencode(path)))}
         return kind is not PYTHON_PROJECT and not above & places_of(kind)
 
     return is_new
@@ -233,11 +233,11 @@ def _before(kept: Collection[str]) -> Callable[[str], bool]:
 
 
 def _directories(base: Iterable[bytes]) -> set[str]:
-    return {_path_text(parent) for path in base for parent in parents(path)}
+    return {os.fsdecode(parent) for path in base for parent in parents(path)}
 
 
 def _is_below(path: str, places: Collection[str]) -> bool:
-    return path in places or any(_path_text(parent) in places for parent in parents(os.fsencode(path)))
+    return path in places or any(os.fsdecode(parent) in places for parent in parents(os.fsencode(path)))
 
 
 def _shadows(path: str, imported_from: Collection[str], modules: Collection[str]) -> bool:
@@ -254,7 +254,7 @@ def _way(path: str, links: Mapping[str, str]) -> list[str]:
     """The links on the way to a file, and the file itself at last."""
     passed: list[str] = []
     while len(passed) < MAX_LINKS:
-        above = (_path_text(parent) for parent in parents(os.fsencode(path)))
+        above = (os.fsdecode(parent) for parent in parents(os.fsencode(path)))
         link = next((one for one in (*above, path) if one in links), None)
         if link is None:
             break
@@ -267,7 +267,3 @@ def _in_the_way(path: bytes, files: Collection[bytes], directories: Collection[b
     """Files where `path` has a directory, and files in a directory where it is a file."""
     above = [parent for parent in parents(path) if parent in files]
     return above + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
-
-
-def _path_text(path: bytes) -> str:
-    return os.fsdecode(path)

@@ -46,12 +46,12 @@ _FUNCTION = re.compile(r"\$\([^()]*\)|\{\{[^{}]*\}\}")
 _RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)[^:=]*:(?!=)(.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Recipe:
     """`needs`: recipes that run before or with it."""
 
-    commands: tuple[str, ...]
-    needs: tuple[str, ...] = ()
+    commands: list[str] = field(default_factory=list[str])
+    needs: list[str] = field(default_factory=list[str])
 
 
 def run_by(call: ProgramCall, read: Read) -> Iterator[tuple[str, str]]:
@@ -102,7 +102,7 @@ def made_by(call: ProgramCall, read: Read) -> Iterator[str]:
     if call.program in MAKES:
         place, texts = _makefiles(call, read)
         recipes = _of_makefile("\n".join(texts.values()))
-        targets = {*_wanted(recipes, _target_names(call.words[1:]))} - {*recipes.get(PHONY, Recipe(())).needs}
+        targets = {*_wanted(recipes, _target_names(call.words[1:]))} - {*recipes.get(PHONY, Recipe()).needs}
         yield from (normpath(join(place, target)) for target in targets)
 
 
@@ -170,7 +170,7 @@ def _makefiles(call: ProgramCall, read: Read) -> tuple[str, dict[str, str]]:
     return place, texts
 
 
-def _replaced(text: str, known: dict[str, str]) -> str:
+def _replace_variables(text: str, known: dict[str, str]) -> str:
     """With the values of variables. One that is not known is taken for a program of its name: `$(PYTHON)`."""
 
     def value(found: re.Match[str]) -> str:
@@ -187,24 +187,12 @@ def _replaced(text: str, known: dict[str, str]) -> str:
     return _FUNCTION.sub("", text).replace("$$", "$")
 
 
-@dataclass(slots=True)
-class _Growing:
-    """A recipe whose file is being read."""
-
-    commands: list[str] = field(default_factory=list[str])
-    needs: list[str] = field(default_factory=list[str])
-
-
-def _grown(recipes: Mapping[str, _Growing]) -> dict[str, Recipe]:
-    return {name: Recipe(tuple(one.commands), tuple(one.needs)) for name, one in recipes.items()}
-
-
 # -- the files --------------------------------------------------------------------------------------------------------
 
 
 def _of_makefile(text: str) -> dict[str, Recipe]:
     known = {found[1]: found[2].strip() for line in text.splitlines() if (found := _SET.match(line))}
-    recipes: dict[str, _Growing] = defaultdict(_Growing)
+    recipes: dict[str, Recipe] = defaultdict(Recipe)
     targets: list[str] = []
     for line in text.splitlines():
         commands: list[str] = []
@@ -212,37 +200,37 @@ def _of_makefile(text: str) -> dict[str, Recipe]:
         if line.startswith("\t"):
             commands = [line.strip()]
         elif not _SET.match(line) and (rule := _RULE.match(line)):
-            named = _replaced(rule[1], known).split()
+            named = _replace_variables(rule[1], known).split()
             targets = [one for one in named if one == PHONY or not one.startswith(".")][:_MAX_TARGETS]
-            needs = _replaced(rule[2], known).replace("|", " ").split()
+            needs = _replace_variables(rule[2], known).replace("|", " ").split()
             commands = [rule[3].strip()] if rule[3] else []
-        commands = [_replaced(command.lstrip("@-+ "), known) for command in commands]
+        commands = [_replace_variables(command.lstrip("@-+ "), known) for command in commands]
         for target in targets:
             recipes[target].commands += commands
             recipes[target].needs += needs
-    return _grown(recipes)
+    return dict(recipes)
 
 
 def _of_justfile(text: str) -> dict[str, Recipe]:
     known = {found[1]: found[2].strip("\"' ") for line in text.splitlines() if (found := _SET.match(line))}
-    recipes: dict[str, _Growing] = {}
+    recipes: dict[str, Recipe] = {}
     name = ""
     for line in text.splitlines():
         if name and line[:1] in (" ", "\t") and line.strip():
-            recipes[name].commands.append(_replaced(line.strip().lstrip("@-"), known))
+            recipes[name].commands.append(_replace_variables(line.strip().lstrip("@-"), known))
         elif not _SET.match(line) and (found := _RECIPE.match(line)):
             name = found[1]
-            recipes[name] = _Growing(needs=re.findall(r"[A-Za-z_][\w-]*", found[2]))
+            recipes[name] = Recipe(needs=re.findall(r"[A-Za-z_][\w-]*", found[2]))
         elif line.strip() and not line.startswith("#"):
             name = ""
-    return _grown(recipes)
+    return recipes
 
 
 def _of_taskfile(text: str) -> dict[str, Recipe]:
     document: object = None
     with suppress(MassgenError):
         document = read_yaml(text, "Taskfile").data
-    tasks = _member(document, "tasks")
+    tasks = get_member(document, "tasks")
     return {name: _task(tasks[name]) for name in tasks}
 
 
@@ -252,27 +240,20 @@ def _task(task: object) -> Recipe:
     commands = [one if isinstance(one, str) else _member_text(one, "cmd") for one in run]
     needs = [one for one in _as_list(members.get("deps")) if isinstance(one, str)]
     needs += [_member_text(one, "task") for one in (*run, *_as_list(members.get("deps")))]
-    return Recipe(tuple(_FUNCTION.sub("", command) for command in commands), tuple(needs))
+    return Recipe([_FUNCTION.sub("", command) for command in commands], needs)
 
 
 def _of_package(text: str) -> dict[str, Recipe]:
-    document: object = None
-    with suppress(ValueError, RecursionError):
-        document = json.loads(text)
-    scripts = _member(document, "scripts")
-    return {name: Recipe((command,)) for name, command in scripts.items() if isinstance(command, str)}
+    return {name: Recipe([one]) for name, one in read_scripts(text).items() if isinstance(one, str)}
 
 
 def _of_composer(text: str) -> dict[str, Recipe]:
-    document: object = None
-    with suppress(ValueError, RecursionError):
-        document = json.loads(text)
     recipes: dict[str, Recipe] = {}
-    for name, listed in _member(document, "scripts").items():
+    for name, listed in read_scripts(text).items():
         run = [one for one in _as_list(listed) if isinstance(one, str)]
         commands = [one.removeprefix("@") for one in run if not one.startswith("@") or one.startswith("@php ")]
         needs = [one.removeprefix("@") for one in run if one.startswith("@")]
-        recipes[name] = Recipe(tuple(commands), tuple(needs))
+        recipes[name] = Recipe(commands, needs)
     return recipes
 
 
@@ -298,7 +279,15 @@ def _of_nox(text: str) -> Iterator[str]:
             yield " ".join(map(quote, words))
 
 
-def _member(document: object, name: str) -> dict[str, object]:
+def read_scripts(text: str) -> dict[str, object]:
+    """Return the scripts of a `package.json` or `composer.json` of this text; none where it cannot be read."""
+    with suppress(ValueError, RecursionError):
+        return get_member(json.loads(text), "scripts")
+    return {}
+
+
+def get_member(document: object, name: str) -> dict[str, object]:
+    """Return the mapping of this name in a document; an empty one where there is none."""
     found = cast("dict[str, object]", document).get(name) if isinstance(document, dict) else None
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 

@@ -128,7 +128,7 @@ class AgentView:
             return Violation("empty_answer")
         asked_for = self._stage is not None and self._agent in self._stage.agents and self._stage.kind
         if claims is not None and asked_for != "synthesise":
-            return self._refuse_other() or Violation("only_votes")
+            return self._refuse_other()
         if claims is None and (problem := self._refuse_answer(text, shown, can_pay_votes=can_pay_votes)):
             return problem
         place = tuple(self._state.seats).index(self._agent) + 1
@@ -150,8 +150,8 @@ class AgentView:
             costs_votes = self._stage is not None or bool(self._state.choices)
             if costs_votes and (self._state.closing or self._state.finish_requested or not can_pay_votes):
                 return Violation("too_late")
-        elif refused := self._refuse_other():
-            return refused
+        elif self._stage is not None:
+            return self._refuse_other()
         if not self.has_answers_left():
             return Violation("answer_limit")
         for entry in shown.entries:
@@ -161,12 +161,11 @@ class AgentView:
             return Violation("repeated_answer")
         return self._refuse_similar(text, shown)
 
-    def _refuse_other(self) -> Violation | None:
-        """Return why another action than that of the stage is refused; None: there is no stage."""
-        if self._stage is None:
-            return None
-        tool = STAGE_TOOLS.get(self._stage.kind)
-        return Violation("only_votes") if tool is None else Violation("only_this", {"tool": tool})
+    def _refuse_other(self) -> Violation:
+        """Return why another action than that of the stage is refused."""
+        if self._stage is not None and self._stage.kind in STAGE_TOOLS:
+            return Violation("only_this", {"tool": STAGE_TOOLS[self._stage.kind]})
+        return Violation("only_votes")
 
     def cite_answers(self, claims: Sequence[Claim], *, refused_before: bool) -> tuple[Claim, ...] | Violation:
         """Return these claims with labels in place of the names that stand on the agent's ballot. Every claim has to
@@ -208,7 +207,7 @@ class AgentView:
         voter does not say.
         """
         if self._stage is not None and self._stage.kind in STAGE_TOOLS:
-            return self._refuse_other() or Violation("only_votes")
+            return self._refuse_other()
         shown = self._seat.shown
         if shown is None or not shown.entries:
             return Violation("nothing_to_vote_for")
@@ -233,7 +232,7 @@ class AgentView:
     def submit_tests(self, tests: Sequence[WrittenTest]) -> WrittenTestsSubmitted | Violation:
         """Submit tests that tell the answers apart; none, if the agent knows none."""
         if self._stage is None or STAGE_TOOLS.get(self._stage.kind) != "submit_tests":
-            return self._refuse_other() or Violation("only_votes")
+            return self._refuse_other()
         tests = tests[:1] if self._stage.kind == "check" else tests
         if not all(is_visible(text) for test in tests for text in (test.title, test.script, test.expected)):
             return Violation("no_expectation")
@@ -242,7 +241,7 @@ class AgentView:
     def submit_outputs(self, outputs: Sequence[str]) -> WrittenTestsSubmitted | Violation:
         """Submit what a failing test has to print; nothing, if that is not known."""
         if self._stage is None or STAGE_TOOLS.get(self._stage.kind) != "submit_outputs":
-            return self._refuse_other() or Violation("only_votes")
+            return self._refuse_other()
         tests = self._state.checks.to_settle
         filled = (test.model_copy(update={"expected": one}) for test, one in zip(tests, outputs, strict=False))
         return WrittenTestsSubmitted(agent=self._agent, tests=tuple(filled))

@@ -21,7 +21,7 @@ def decision(state: Coordination) -> NextStep:
         return best_so_far(state)
     if not live:
         return _agreed_without_votes(state)
-    if len(live) == 1 and state.answered == live:
+    if state.has_lone_author:
         if state.closing and len(state.asked) < state.most_asked:
             return best_so_far(state)
         if len(state.involved) == 1:
@@ -47,7 +47,7 @@ def _decide_by_votes(state: Coordination) -> NextStep:
         return None if awaited else AgentDropped(agent=repeaters[0], reason="no_action", message=REPEATED_OWN)
     if awaited and not _early(state, undecided):
         return None
-    return _decided(state, state.count)
+    return _settle_votes(state, state.count)
 
 
 def _list_repeaters(state: Coordination) -> list[str]:
@@ -90,7 +90,7 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
 
 
-def _decided(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
+def _settle_votes(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
     """What the votes come to, none of which is awaited any more."""
     top = count.top
     candidates = tuple(count.leader(camp) for camp in top)
@@ -99,9 +99,9 @@ def _decided(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
     if state.closing:
         return _drawn(state, candidates, count, "tie_broken")
     writers = {state.author(label) for camp in top for label in camp.answers}
-    able = tuple(agent for agent in state.live if agent in state.answered)
-    neutral = tuple(agent for agent in able if agent not in writers)
-    return StageOpened(kind="vote", subjects=candidates, agents=neutral or able, because="tied", camps=count.camps)
+    neutral = tuple(agent for agent in state.live_authors if agent not in writers)
+    agents = neutral or state.live_authors
+    return StageOpened(kind="vote", subjects=candidates, agents=agents, because="tied", camps=count.camps)
 
 
 def _strength(state: Coordination, votes: int, *, unanimous: bool) -> Outcome:
@@ -156,17 +156,16 @@ def _find_judge(state: Coordination, leaders: Sequence[str], pair: tuple[str, st
     comes first; then an agent of a vendor that neither of the two answers comes from; then a fallback that favours
     neither: of another vendor, or of one that both answers come from.
     """
-    able = [agent for agent in state.live if agent in state.answered]
     tied = _list_authors(state, leaders)
-    if outside := [agent for agent in able if agent not in tied]:
+    if outside := [agent for agent in state.live_authors if agent not in tied]:
         return outside[0], False
     authors = _list_authors(state, pair)
     one, other = ({state.rules.vendor(agent) for agent in _list_authors(state, [label])} for label in pair)
-    for agent in able:
+    for agent in state.live_authors:
         if agent not in authors and state.rules.vendor(agent) not in one | other | {""}:
             return agent, False
     partial = (one ^ other) | {""}
-    for agent in able:
+    for agent in state.live_authors:
         if state.rules.fallback_vendors.get(agent, "") not in partial and not state.seats[agent].is_replaced:
             return agent, True
     return None
@@ -243,7 +242,7 @@ def won(
         outcome="single_survivor" if alone else outcome,
         votes=dict(state.count.votes),
         early=outcome not in DECIDED_WITHOUT_VOTES | {"agreed"}
-        and any(not state.seats[agent].vote for agent in state.live if agent in state.answered),
+        and any(not state.seats[agent].vote for agent in state.live_authors),
         camps=state.count.camps,
         run_off=None if run_off is None else _run_off_votes(state, run_off),
         drawn=drawn_among,

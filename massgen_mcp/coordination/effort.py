@@ -116,12 +116,11 @@ def _by_reading(state: Coordination) -> DueStep:
     reader = None if stage is None else stage.agents[0]
     seat = None if reader is None else state.seats[reader]
     if seat is None or seat.vote is None:
-        able = [agent for agent in state.live if agent in state.answered]
-        if reader in able:
+        if reader in state.live_authors:
             return None
-        if not able:
+        if not state.live_authors:
             return _stage_for_next(state, 1, "dropped") if _left(state) else "enough"
-        agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", able),)
+        agents = (drawn(f"{state.rules.seed}/{len(state.stages)}", state.live_authors),)
         return StageOpened(kind="vote", subjects=state.standing, agents=agents, because="compare", left=_left(state))
     named = {seat.vote, *(seat.same_as or ())}
     rivals = {label: find_rivals(label, named, state.count.contradictions) for label in named}
@@ -150,7 +149,7 @@ def _decide(
     state: Coordination, because: StageReason, subjects: tuple[str, ...] | list[str], lead: int = 0, rival: int = 0
 ) -> DueStep:
     """By what is due, or by a vote of all who answered."""
-    voters = tuple(agent for agent in state.live if agent in state.answered)
+    voters = state.live_authors
     if not _votes_decide(state) or len(state.answered) < 2 or not voters:
         return "enough"
     subjects, left = tuple(subjects), _left(state)

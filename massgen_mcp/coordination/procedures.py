@@ -11,10 +11,18 @@ from massgen_mcp.coordination.count import drawn, lot
 from massgen_mcp.coordination.deciding import NextStep, best_so_far, decision, won
 from massgen_mcp.coordination.effort import next_asked
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.coordination.testing import awaited_writers, chosen, due_runs, files_of, list_best, tests_of
+from massgen_mcp.coordination.testing import (
+    awaited_writers,
+    chosen,
+    due_runs,
+    files_of,
+    list_best,
+    list_trees,
+    tests_of,
+)
 from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.events.coordination import StageOpened
-from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, LEAST_ANSWERS, Decide, StageKind, StageReason
+from massgen_mcp.events.parts import CHECK_WRITERS, CONFIRM, LEAST_ANSWERS, Decide, StageReason
 
 MOST_WRITERS = 2
 
@@ -30,7 +38,7 @@ class DecideByVotes:
 
     def next(self, state: Coordination) -> NextStep:
         if state.stage is not None and state.stage.kind == "test" and not state.finish_requested:
-            return vote_on(state, files_of(state), "no_sandbox")  # the process before this one had a sandbox
+            return open_vote(state, files_of(state), "no_sandbox")  # the process before this one had a sandbox
         return decision(state)
 
 
@@ -39,10 +47,9 @@ def is_voting(stage: StageOpened | None) -> bool:
     return stage is not None and (stage.kind == "vote" or stage.because == "still_tied")
 
 
-def vote_on(state: Coordination, subjects: Iterable[str], because: StageReason) -> StageOpened:
+def open_vote(state: Coordination, subjects: Iterable[str], because: StageReason) -> StageOpened:
     """A vote on these answers, by label, after which no answer is accepted any more."""
-    agents = tuple(agent for agent in state.live if agent in state.answered)
-    return StageOpened(kind="vote", subjects=tuple(subjects), agents=agents, because=because)
+    return StageOpened(kind="vote", subjects=tuple(subjects), agents=state.live_authors, because=because)
 
 
 class DecideByTests:
@@ -56,8 +63,7 @@ class DecideByTests:
 
     def next(self, state: Coordination) -> NextStep:
         stage = state.stage
-        alone = len(state.live) == 1 and state.answered == state.live
-        if state.finish_requested or alone or is_voting(stage):
+        if state.finish_requested or state.has_lone_author or is_voting(stage):
             return decision(state)
         return _first_step(state) if stage is None else _by_tests(state, stage)
 
@@ -67,18 +73,12 @@ class DecideByTestsOrVotes(DecideByTests):
 
     def next(self, state: Coordination) -> NextStep:
         stage = state.stage
-        differ = len(set(_trees(state, state.standing).values())) > 1
+        differ = len(set(list_trees(state, state.standing).values())) > 1
         first = len(state.answered) >= LEAST_ANSWERS and all(len(seat.answers) < 2 for seat in state.seats.values())
         apt = state.complete and differ and first and not state.closing
         due = stage is None and (bool(state.stages) or apt)
         tested = stage is not None and stage.kind == "test"
         return super().next(state) if due or tested else decision(state)
-
-
-def _trees(state: Coordination, labels: Iterable[str]) -> dict[str, str]:
-    """The files of these answers, by label."""
-    changes = {label: state.answer_of(state.author(label)).changes for label in labels}
-    return {label: made.tree for label, made in changes.items() if made is not None}
 
 
 def _first_step(state: Coordination) -> NextStep:
@@ -90,17 +90,17 @@ def _first_step(state: Coordination) -> NextStep:
     labels = [label for label in state.standing if label not in state.checks.excluded]
     if len(labels) == 1 and state.checks.excluded:
         return won(state, state.author(labels[0]), "checked")
-    trees = _trees(state, labels)
+    trees = list_trees(state, labels)
     unchanged = {*trees.values()} == {state.base}
     if len(trees) > 1 and len(set(trees.values())) == 1 and not unchanged:
         return won(state, state.author(drawn(state.rules.seed, trees)), "same_files", drawn_among=tuple(trees))
     if state.closing:
         return best_so_far(state)
     if unchanged or len(state.answered) < LEAST_ANSWERS or len(trees) < 2:
-        return vote_on(state, labels, "unchanged" if unchanged else "few_answers")
-    agents = tuple(agent for agent in state.live if agent in state.answered and agent not in state.late)
+        return open_vote(state, labels, "unchanged" if unchanged else "few_answers")
+    agents = tuple(agent for agent in state.live_authors if agent not in state.late)
     if not agents:
-        return vote_on(state, labels, "no_tests")
+        return open_vote(state, labels, "no_tests")
     return StageOpened(kind="test", subjects=tuple(trees), agents=agents, because="differ")
 
 
@@ -114,8 +114,8 @@ def _by_tests(state: Coordination, stage: StageOpened) -> NextStep:
     if state.closing:
         return best_so_far(state)
     if best := list_best(state):
-        return vote_on(state, best, "tests_tied")
-    return vote_on(state, stage.subjects, "tests_tell_nothing" if tests_of(state) else "no_tests")
+        return open_vote(state, best, "tests_tied")
+    return open_vote(state, stage.subjects, "tests_tell_nothing" if tests_of(state) else "no_tests")
 
 
 class DecideBySynthesis:
@@ -130,8 +130,7 @@ class DecideBySynthesis:
         stopped = state.finish_requested or state.closing
         if text is not None:
             return None if due_runs(state) and not stopped else won(state, text.agent, "synthesised")
-        alone = len(state.live) == 1 and state.answered == state.live
-        if state.finish_requested or alone or not state.live or is_voting(stage):
+        if state.finish_requested or state.has_lone_author or not state.live or is_voting(stage):
             return decision(state)
         if (stage is None and not state.complete) or (
             stage is not None and stage.agents[0] in state.live and not stopped
@@ -143,9 +142,9 @@ class DecideBySynthesis:
 
 
 def _next_writer(state: Coordination) -> StageOpened:
-    able = tuple(agent for agent in state.live if agent in state.answered)
+    able = state.live_authors
     if sum(stage.kind == "synthesise" for stage in state.stages) == MOST_WRITERS or not able:
-        return vote_on(state, state.standing, "writer_failed")
+        return open_vote(state, state.standing, "writer_failed")
     writer = state.rules.writer if state.rules.writer in able else drawn(state.rules.seed, able)
     return StageOpened(kind="synthesise", subjects=state.standing, agents=(writer,), because="answered")
 
@@ -161,8 +160,7 @@ class DecideByJudge:
 
     def next(self, state: Coordination) -> NextStep:
         stage, judge = state.stage, state.rules.judge
-        alone = len(state.live) == 1 and state.answered == state.live
-        if alone or not state.live or is_voting(stage):
+        if state.has_lone_author or not state.live or is_voting(stage):
             return decision(state)
         left, pair = _knock_out(state)
         if state.finish_requested or (state.closing and state.complete):
@@ -174,7 +172,7 @@ class DecideByJudge:
             return None if stage is not None and stage.subjects == pair else due
         if len(left) == 1 and state.verdicts:
             return won(state, state.author(left[0]), "judged")
-        return vote_on(state, left, "no_verdict")
+        return open_vote(state, left, "no_verdict")
 
 
 def _knock_out(state: Coordination) -> tuple[list[str], tuple[str, ...] | None]:
@@ -257,15 +255,13 @@ def _ask_for_test(state: Coordination, because: StageReason) -> StageOpened | Li
     able = [agent for agent in state.live if agent not in writers]
     if len(writers) == CHECK_WRITERS or not able or len(state.live) <= CONFIRM:
         return "enough"
-    return _stage_opened("check", (drawn(state.rules.seed, able),), because)
+    return StageOpened(kind="check", subjects=(), agents=(drawn(state.rules.seed, able),), because=because)
 
 
 def _confirm(state: Coordination, author: str) -> StageOpened | Literal["enough"]:
     others, agents = [agent for agent in state.live if agent != author], list[str]()
     while len(agents) < CONFIRM and (left := [agent for agent in others if agent not in agents]):
         agents.append(drawn(state.rules.seed, left))
-    return _stage_opened("confirm", tuple(agents), "fails_before") if len(agents) == CONFIRM else "enough"
-
-
-def _stage_opened(kind: StageKind, agents: tuple[str, ...], because: StageReason) -> StageOpened:
-    return StageOpened(kind=kind, subjects=(), agents=agents, because=because)
+    if len(agents) < CONFIRM:
+        return "enough"
+    return StageOpened(kind="confirm", subjects=(), agents=tuple(agents), because="fails_before")

@@ -225,6 +225,16 @@ class Coordination:
         return tuple(agent for agent in self.live if not self.seats[agent].answers)
 
     @property
+    def live_authors(self) -> tuple[str, ...]:
+        """Live agents that have answered."""
+        return tuple(agent for agent in self.live if self.seats[agent].answers)
+
+    @property
+    def has_lone_author(self) -> bool:
+        """One agent takes part, and no other has answered."""
+        return len(self.live) == 1 and self.answered == self.live
+
+    @property
     def checks(self) -> CheckedAnswers:
         """The checks and failing tests of the standing answers."""
         return CheckedAnswers(self)
@@ -436,8 +446,4 @@ class Coordination:
 
 
 def _without_votes(seat: Seat) -> Seat:
-    return (
-        seat
-        if seat.vote is None and seat.run_off_vote is None
-        else replace(seat, vote=None, same_as=None, run_off_vote=None)
-    )
+    return replace(seat, vote=None, same_as=None, run_off_vote=None)

@@ -25,13 +25,13 @@ class TestRun(NamedTuple):
 
 def files_of(state: Coordination) -> dict[str, str]:
     """The trees of the answers that tests are about, by label; empty without such a stage."""
-    subjects = next((stage.subjects for stage in state.stages if stage.kind == "test"), ())
-    found: dict[str, str] = {}
-    for label in subjects:
-        changes = state.answer_of(state.author(label)).changes
-        if changes is not None:
-            found[label] = changes.tree
-    return found
+    return list_trees(state, next((stage.subjects for stage in state.stages if stage.kind == "test"), ()))
+
+
+def list_trees(state: Coordination, labels: Iterable[str]) -> dict[str, str]:
+    """Return the trees of those of these answers that have files, by label."""
+    changes = {label: state.answer_of(state.author(label)).changes for label in labels}
+    return {label: made.tree for label, made in changes.items() if made is not None}
 
 
 def tests_of(state: Coordination) -> list[tuple[str, WrittenTest]]:

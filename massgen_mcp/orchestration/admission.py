@@ -133,12 +133,8 @@ def _enough(live_run: LiveRun, estimate: CallEstimate) -> tuple[float | None, fl
 
 
 def _propose_cap(needed: float, present: float) -> float | None:
+    """Return a cap that would do, rounded up to two digits. None: the present one does."""
     if needed <= present:
         return None
-    return _rounded_up(needed)
-
-
-def _rounded_up(amount: float) -> float:
-    """To two digits, the last of them not smaller."""
-    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
-    return round(math.ceil(amount / step) * step, 9)
+    step = 10.0 ** (math.floor(math.log10(needed)) - 1)
+    return round(math.ceil(needed / step) * step, 9)

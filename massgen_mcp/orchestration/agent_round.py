@@ -57,13 +57,7 @@ from massgen_mcp.orchestration.round_request import (
     text_variant,
     works_on_files,
 )
-from massgen_mcp.orchestration.run_end import (
-    MAX_SAME_FAILURES,
-    MAX_SAME_REFUSALS,
-    never_acted,
-    report_repeated_failure,
-    report_step_limit,
-)
+from massgen_mcp.orchestration.run_end import MAX_SAME_REFUSALS, check_bounds, never_acted
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.window import abilities_of, list_texts, measure_shortened
 from massgen_mcp.orchestration.written_actions import read_vote, shown_texts
@@ -206,13 +200,9 @@ class Round:
         return most is not None and (self._opened.most is None or most < self._opened.most)
 
     def _check_bounds(self) -> None:
-        limits = self._run_spec.limits
         if self._is_out_of_tries:
             raise never_acted(max(self._violations, self._same_refusals), self._violation)
-        if self._talk.steps >= limits.steps_per_round:
-            raise report_step_limit("no accepted action", limits)
-        if self._talk.repeated_failure is not None and self._talk.repeated_failure.times >= MAX_SAME_FAILURES:
-            raise report_repeated_failure(self._talk.repeated_failure)
+        check_bounds(self._talk, self._run_spec.limits, "no accepted action")
 
     async def _step(self) -> None:
         """Have the model reply, unless its reply could not count any more: then the call is cut off.
@@ -458,7 +448,8 @@ class Round:
             case VoteArguments():
                 return self._vote(reply, call, action, form)
             case SubmittedTests():
-                return self._submit_tests(call, action, form)
+                tests = [WrittenTest(title=one.title, script=one.script, expected=one.expected) for one in action.tests]
+                return self._record_tests(call, self._view.submit_tests(tests), form)
             case SubmittedOutputs():
                 submitted = self._view.submit_outputs(action.outputs)
                 return self._record_tests(call, submitted, form)
@@ -497,10 +488,6 @@ class Round:
             return self._refuse(call, vote.code, prompts.refusal(vote), counts=vote.counts)
         self._live_run.record(vote.model_copy(update={"form": form, "constrained": constrained, "repeated": repeated}))
         return True
-
-    def _submit_tests(self, call: ToolCall, action: SubmittedTests, form: ActionForm) -> bool:
-        tests = [WrittenTest(title=one.title, script=one.script, expected=one.expected) for one in action.tests]
-        return self._record_tests(call, self._view.submit_tests(tests), form)
 
     def _record_tests(self, call: ToolCall, submitted: WrittenTestsSubmitted | Violation, form: ActionForm) -> bool:
         if isinstance(submitted, Violation):

@@ -36,17 +36,14 @@ class AnswerChecks:
 
     def __init__(self, judge: FileJudge, live_run: LiveRun) -> None:
         self._judge = judge
+        self.commands = judge.commands
+        """The checks of the config."""
         self._live_run = live_run
         # Room for other work is left on the machine: a check that is starved runs into its time limit.
         self._room = anyio.Semaphore(max(1, min(4, (os.cpu_count() or 1) // 2)))
         self._locks: dict[tuple[str, str], anyio.Lock] = {}
         self._base_lock = anyio.Lock()
         self._left_locks: dict[str, anyio.Lock] = {}
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """The checks of the config."""
-        return self._judge.commands
 
     async def attend(self) -> None:
         """Check each answer when it stands, for as long as that can matter."""
@@ -186,7 +183,7 @@ class AnswerChecks:
             return self._live_run.record(found)
 
     async def _outcomes(self, tree: str) -> tuple[CheckOutcome, ...]:
-        return tuple([await self._outcome(tree, command) for command in self._judge.commands])
+        return tuple([await self._outcome(tree, command) for command in self.commands])
 
     async def _outcome(self, tree: str, command: str, again: CheckOutcome | None = None) -> CheckOutcome:
         """From the journal, if the same files were checked so before. `again`: what a first run came to, where a second

@@ -46,11 +46,6 @@ class Attempt:
         return None if started is None else datetime.fromtimestamp(started, UTC).date().isoformat()
 
     @property
-    def cache_scope(self) -> str:
-        """Name what shares a provider's cache."""
-        return self.live_run.coordination.rules.seed
-
-    @property
     def has_long_waits(self) -> bool:
         """Whether agents may wait longer for each other than a provider's cache usually lives: they work on files."""
         return len(self.run_spec.team) > 1 and any(one.commands is not None for one in self.run_spec.team)

@@ -11,7 +11,7 @@ from typing import cast
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.events.parts import ToolCallRecord
-from massgen_mcp.orchestration.tolerant_json import read_object
+from massgen_mcp.orchestration.tolerant_json import as_object, read_object
 from massgen_mcp.tools.aliases import UNLISTED, resolve_call
 
 _CHANNEL = re.compile(r"<[|\uff5c].*", re.DOTALL)
@@ -100,12 +100,7 @@ def _unwrap(read: Mapping[str, object], tool: ToolSpec | None, properties: Colle
     wrapper = next((key for key in (*_WRAPPERS, tool and tool.name) if key in keys), None)
     if wrapper is None or len(keys) != 1 or wrapper in properties:
         return None
-    value = read[wrapper]
-    if isinstance(value, str):
-        return read_object(value)
-    if not isinstance(value, dict):
-        return None
-    return cast("dict[str, object]", value)
+    return as_object(read[wrapper])
 
 
 def _properties(tool: ToolSpec | None) -> Collection[str]:

@@ -12,7 +12,7 @@ from typing import cast
 import yaml
 
 from massgen_mcp.events.parts import WrittenForm
-from massgen_mcp.orchestration.tolerant_json import MAX_MENDED, read_object, read_value
+from massgen_mcp.orchestration.tolerant_json import MAX_MENDED, as_object, read_object, read_value
 
 _JSON = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"\s*")
@@ -115,12 +115,7 @@ def _read_one_call(text: str, at: int) -> _Read | None:
         return _read_called(text, at)
     if text[at] == "[" and (listed := _read_list(text, at)):
         return listed
-    return (
-        _read_json_calls(text, at)
-        or _read_named_object(text, at)
-        or _read_named_pairs(text, at)
-        or _read_yaml_call(text, at)
-    )
+    return _read_json_calls(text, at) or _read_named_object(text, at) or _read_yaml_call(text, at)
 
 
 # -- calls between the marks of templates ---------------------------------------------------------------------------
@@ -181,7 +176,7 @@ def _read_named_json(text: str, at: int) -> _Read | None:
 
 
 def _read_named_object(text: str, at: int) -> _Read | None:
-    """`NAME{…}`."""
+    """`NAME{…}`, or `NAME <arg_key>key</arg_key> <arg_value>value</arg_value>`, as GLM writes calls."""
     name = _CALL_NAME.match(text, at)
     if name is None:
         return None
@@ -210,17 +205,6 @@ def _read_gemma_object(text: str, at: int) -> tuple[dict[str, object], int] | No
     if value is None:
         return None
     return (value, whole.end())
-
-
-def _read_named_pairs(text: str, at: int) -> _Read | None:
-    """`NAME <arg_key>key</arg_key> <arg_value>value</arg_value>`, as GLM writes calls."""
-    name = _CALL_NAME.match(text, at)
-    if name is None:
-        return None
-    pairs = _read_pairs(text, skip(text, name.end()))
-    if pairs is None:
-        return None
-    return ([(name[1], pairs[0])], pairs[1])
 
 
 def _read_pairs(text: str, at: int) -> tuple[dict[str, object], int] | None:
@@ -386,22 +370,13 @@ def _call_in(members: dict[str, object], depth: int) -> Iterator[tuple[str, dict
     if named is not None:
         given = next((key for key in _ARGUMENTS if key in members), None)
         rest: object = {key: item for key, item in members.items() if key not in (named, "type", "id")}
-        arguments = _as_object(rest if given is None else members[given])
+        arguments = as_object(rest if given is None else members[given])
         if arguments is not None:
             yield str(members[named]), arguments
     elif len(members) == 1:
         ((name, inner),) = members.items()
         if isinstance(inner, dict):
             yield name, cast("dict[str, object]", inner)
-
-
-def _as_object(value: object) -> dict[str, object] | None:
-    """Return arguments as an object; OpenAI's form has them as JSON text."""
-    if isinstance(value, str):
-        return read_object(value)
-    if not isinstance(value, dict):
-        return None
-    return cast("dict[str, object]", value)
 
 
 def _literal(text: str) -> object:

@@ -92,11 +92,8 @@ class Conductor:
         self._live_run.record(RunResumed(in_flight=tuple(self.state.resume_point.in_flight.values())))
         for name, fault in faults.items():
             if fault is not None and name in self._live_run.coordination.live:
-                await self._drop(self._run_spec.member(name), fault)
+                await drop_member(self._run_spec.member(name), self._run_spec, self._live_run, fault)
         self._live_run.decide()
-
-    async def _drop(self, member: Member, fault: BackendError) -> None:
-        self._live_run.drop(member.name, fault, await left_behind(member, self._run_spec, self._live_run))
 
     async def _fast_forward(self, member: Member) -> BackendError | None:
         """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
@@ -302,7 +299,7 @@ class Conductor:
             await learn_window(member)
             answer = await present(member, attempt, tuple(self.state.resume_point.presentation))
         except BackendError as error:
-            await self._drop(member, error)
+            await drop_member(member, self._run_spec, self._live_run, error)
             return await self._nobody_left()
         self._live_run.record(await presented(member, attempt, answer))
         return None
@@ -416,7 +413,12 @@ async def _take_part(member: Member, attempt: Attempt) -> None:
         if replaced := make_replacement(member, fault):
             attempt.live_run.record(replaced)
             return await _take_part(member, attempt)
-        attempt.live_run.drop(member.name, fault, await left_behind(member, attempt.run_spec, attempt.live_run))
+        await drop_member(member, attempt.run_spec, attempt.live_run, fault)
+
+
+async def drop_member(member: Member, run_spec: RunSpec, live_run: LiveRun, fault: BackendError) -> None:
+    """Drop an agent, with what its copies of the caller's files hold."""
+    live_run.drop(member.name, fault, await left_behind(member, run_spec, live_run))
 
 
 async def left_behind(member: Member, run_spec: RunSpec, live_run: LiveRun) -> Changes | None:

@@ -71,18 +71,28 @@ _SECONDS_AGAIN = 0.6
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedFailure:
+    """The same call that failed in so many replies in a row."""
+
+    name: str
+    arguments: str
+    result: str
+    reply: str
+    """The id of the last of these replies."""
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Remainder:
     """The rest of an agent's limits. `seconds` None: enough. `share`: of the budget, that is gone. `missing`: servers
-    of tools that do not answer. `failures`: how often the tool `failing` was called with the same arguments and failed,
-    in a row.
+    of tools that do not answer. `failure`: the last tool call, if it failed.
     """
 
     steps: int
     seconds: float | None = None
     share: float = 0.0
     missing: tuple[str, ...] = ()
-    failing: str = ""
-    failures: int = 0
+    failure: RepeatedFailure | None = None
 
 
 @dataclass(slots=True)
@@ -100,8 +110,8 @@ class Notices:
             notes.append(prompts.LAST_STEP)
         elif rest.steps <= WARNED_STEPS:
             notes.append(prompts.LAST_STEPS.format(left=rest.steps))
-        if rest.failures >= WARNED_FAILURES:
-            notes.append(prompts.SAME_FAILURE.format(name=rest.failing, times=rest.failures))
+        if rest.failure is not None and rest.failure.times >= WARNED_FAILURES:
+            notes.append(prompts.SAME_FAILURE.format(name=rest.failure.name, times=rest.failure.times))
         if rest.seconds is not None and self._is_much_less(rest.seconds):
             notes.append(prompts.LAST_SECONDS.format(seconds=f"{max(0.0, rest.seconds):.0f}"))
         if self._is_much_more(rest.share):
@@ -127,18 +137,6 @@ class Notices:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The conversation
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedFailure:
-    """The same call that failed in so many replies in a row."""
-
-    name: str
-    arguments: str
-    result: str
-    reply: str
-    """The id of the last of these replies."""
-    times: int = 1
 
 
 class Conversation:
@@ -232,7 +230,7 @@ class Conversation:
                 self._replace(self._transcript.shortened(event.kept_replies, event.characters))
             case ConversationCondensed():
                 self._note = None
-                note = prompts.condensed_block(event.note, event.nonce) if event.note else None
+                note = prompts.notes_block(event.note, event.nonce, prompts.NOTED) if event.note else None
                 self._replace(self._transcript.condensed(note, event.kept_replies))
             case BallotChanged() | RuleViolated():
                 pass  # the round says of these what its rules are
@@ -271,8 +269,7 @@ class Conversation:
         if new := self._live_run.caller.messages[self._heard :]:
             nonce = draw_nonce(new)
             shown = MessagesShown(agent=self._member.name, heard=len(self._live_run.caller.messages), nonce=nonce)
-            self._live_run.record(shown)
-            self.take_in(shown)
+            self._record(shown)
 
     async def ask(self, empty: ModelRequest, purpose: CallPurpose) -> None:
         """Have the model reply to a request that has no messages yet, with as much of the conversation as it can read.
@@ -282,7 +279,7 @@ class Conversation:
             empty,
             ends_with_call=purpose == "coordinate",
             shared_ends=self._attempt.shared_ends,
-            cache_scope=self._attempt.cache_scope,
+            cache_scope=self._live_run.coordination.rules.seed,
             long_waits=self._attempt.has_long_waits,
         )
         self._renew_opening()
@@ -404,7 +401,7 @@ class Conversation:
         self.take_in(reply)
         return self._note or ""
 
-    def _record(self, event: ConversationShortened | ConversationCondensed) -> None:
+    def _record(self, event: MessagesShown | ConversationShortened | ConversationCondensed) -> None:
         self._live_run.record(event)
         self.take_in(event)
 
@@ -413,14 +410,12 @@ class Conversation:
 
     def _get_remainder(self) -> Remainder:
         toolbox, left = self._member.toolbox, self._limits.steps_per_round - self.steps
-        failure = self.repeated_failure
         return Remainder(
             steps=left if self.steps else max(left, WARNED_STEPS + 1),
             seconds=self._live_run.seconds_left(self._member.name),
             share=self._live_run.state.budget.share,
             missing=tuple(toolbox.missing()) if toolbox is not None else (),
-            failing=failure.name if failure is not None else "",
-            failures=failure.times if failure is not None else 0,
+            failure=self.repeated_failure,
         )
 
     async def use_tools(

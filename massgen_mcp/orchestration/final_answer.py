@@ -37,7 +37,7 @@ from massgen_mcp.orchestration.round_request import (
     shown_changes,
     system_message,
 )
-from massgen_mcp.orchestration.run_end import MAX_SAME_FAILURES, report_repeated_failure, report_step_limit
+from massgen_mcp.orchestration.run_end import check_bounds
 from massgen_mcp.orchestration.team import Member, get_acting, make_replacement
 from massgen_mcp.orchestration.window import Texts, all_within, list_texts, within
 from massgen_mcp.run_state.agents import Vote
@@ -223,10 +223,7 @@ async def _write_answer(member: Member, attempt: Attempt, talk: Conversation) ->
             talk.reply = None
         if talk.fruitless > limits.enforcement_retries:
             raise BackendError("no_action", f"no valid tool call in {talk.fruitless} replies in a row")
-        if talk.steps >= limits.steps_per_round:
-            raise report_step_limit("no final answer", limits)
-        if talk.repeated_failure is not None and talk.repeated_failure.times >= MAX_SAME_FAILURES:
-            raise report_repeated_failure(talk.repeated_failure)
+        check_bounds(talk, limits, "no final answer")
         talk.listen()
         request = ModelRequest(system, (), tools, standing_tools=list_standing_tools(member, attempt))
         await talk.ask(request, "present")

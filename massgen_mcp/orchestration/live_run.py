@@ -197,14 +197,9 @@ class LiveRun:
 
     def files_of(self, entries: Iterable[BallotEntry], answer_store: AnswerStore) -> dict[str, Path]:
         """The snapshot directories of a ballot's answers by neutral name, for those that have files."""
-        paths = {answer.label: answer.path for answer in self.state.current_answers}
-        found: dict[str, Path] = {}
-        for entry in entries:
-            path = paths.get(entry.label)
-            files = answer_store.files(path) if path else None
-            if files is not None:
-                found[entry.name] = files
-        return found
+        paths = {answer.label: answer.path for answer in self.state.current_answers if answer.path}
+        found = {entry.name: answer_store.files(paths[entry.label]) for entry in entries if entry.label in paths}
+        return {name: files for name, files in found.items() if files is not None}
 
     def fault(self, error: Exception) -> BackendError:
         """Return why the agent in whose work `error` was raised is dropped (see `fault_of`); log the trace."""

@@ -361,7 +361,7 @@ def _in_text(request: ModelRequest) -> ModelRequest:
     return replace(
         request,
         system="\n\n".join([system, *([prompts.tools_as_text(tools)] * bool(tools))]),
-        messages=tuple(_plain_turns(messages)),
+        messages=tuple(_joined_turns(map(_write_out, messages))),
         tools=(),
         standing_tools=(),
         shared_ends=(),
@@ -385,7 +385,7 @@ def _reply_schema(tools: Sequence[ToolSpec], *, forced: bool) -> JsonObject | No
 
 
 def _joined_turns(messages: Iterable[Message]) -> Iterator[Message]:
-    """Return the messages with those of one side put together, as templates want it that have turns alternate."""
+    """Return the messages with those of one side put together: templates of small models want turns to alternate."""
     pending: UserMessage | ToolResultMessage | None = None
     for message in messages:
         if isinstance(message, UserMessage) and pending is not None:
@@ -413,23 +413,15 @@ def _with_system_inside(request: ModelRequest) -> tuple[Message, ...]:
             return messages
 
 
-def _plain_turns(messages: Iterable[Message]) -> Iterator[Message]:
-    """Without calls and results, and with turns that alternate: templates of small models refuse anything else."""
-    pending: str | None = None
-    for message in messages:
-        match message:
-            case AssistantMessage():
-                if pending is not None:
-                    yield UserMessage(pending)
-                calls = [prompts.written_call(call.name, call.arguments) for call in message.tool_calls]
-                yield AssistantMessage("\n".join([*([message.text] if message.text else []), *calls]))
-                pending = None
-            case UserMessage() | ToolResultMessage():
-                text = message.text
-                if isinstance(message, ToolResultMessage):
-                    text = prompts.written_result(message.name, text)
-                pending = text if pending is None else f"{pending}\n\n{text}"
-            case _:
-                assert_never(message)
-    if pending is not None:
-        yield UserMessage(pending)
+def _write_out(message: Message) -> UserMessage | AssistantMessage:
+    """Return a message with calls and results as a part of its text: templates of small models refuse others."""
+    match message:
+        case AssistantMessage():
+            calls = [prompts.written_call(call.name, call.arguments) for call in message.tool_calls]
+            return AssistantMessage("\n".join(filter(None, [message.text, *calls])))
+        case ToolResultMessage():
+            return UserMessage(prompts.written_result(message.name, message.text))
+        case UserMessage():
+            return message
+        case _:
+            assert_never(message)

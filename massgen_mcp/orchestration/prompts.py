@@ -510,14 +510,9 @@ def ballot_block(
     return "\n\n".join(parts)
 
 
-def working_notes_block(notes: str, nonce: str) -> str:
-    """What the reader wrote on the way to its first answer."""
-    return f"{OWN_NOTES}\n{marked('notes', notes, nonce)}"
-
-
-def condensed_block(note: str, nonce: str) -> str:
-    """What stands in place of the earlier part of the reader's work."""
-    return f"{NOTED}\n{marked('notes', note, nonce)}"
+def notes_block(notes: str, nonce: str, heading: str) -> str:
+    """The reader's own notes."""
+    return f"{heading}\n{marked('notes', notes, nonce)}"
 
 
 def reasons_block(heading: str, reasons: Sequence[tuple[str, str]], nonce: str) -> str:

@@ -267,7 +267,7 @@ def ballot_message(
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     if state.stage is not None and state.stage.by_fallback:
         own, notes = None, ""  # another model judges, and must not know whose answers these are
-    parts = [prompts.working_notes_block(within(notes, most), shown.nonce)] if notes else []
+    parts = [prompts.notes_block(within(notes, most), shown.nonce, prompts.OWN_NOTES)] if notes else []
     changes = all_within(contents.changes, most)
     evidence = all_within(evidence_of(ballot, state, contents.base), most)
     if answers:

@@ -5,7 +5,7 @@ acts. Pure.
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events.agent_work import RuleViolated
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
-from massgen_mcp.orchestration.conversation import RepeatedFailure
+from massgen_mcp.orchestration.conversation import Conversation
 from massgen_mcp.orchestration.team import TeamLimits
 from massgen_mcp.run_state.state import RunState
 
@@ -59,21 +59,23 @@ def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:
     return BackendError("no_action", message)
 
 
-def report_step_limit(lack: str, limits: TeamLimits) -> BackendError:
-    """Why an agent falls out that has made too many model calls in one round."""
-    message = f"{lack} in {limits.steps_per_round} steps; raise max_steps_per_round in orchestrator"
-    return BackendError("no_action", message, limit="max_steps_per_round")
-
-
-def report_repeated_failure(failure: RepeatedFailure) -> BackendError:
-    """Why an agent falls out that makes the same failing call again and again."""
+def check_bounds(talk: Conversation, limits: TeamLimits, lack: str) -> None:
+    """Raise `BackendError` for too many model calls in one piece of work, and for the same failing call again and
+    again. `lack`: what has not come of it.
+    """
+    if talk.steps >= limits.steps_per_round:
+        message = f"{lack} in {limits.steps_per_round} steps; raise max_steps_per_round in orchestrator"
+        raise BackendError("no_action", message, limit="max_steps_per_round")
+    failure = talk.repeated_failure
+    if failure is None or failure.times < MAX_SAME_FAILURES:
+        return
     call = " ".join(f"{failure.name} {failure.arguments}".split())[:MAX_CAUSE]
     last = " ".join(failure.result.split())[-MAX_CAUSE:]
     message = (
         f"the same call failed {failure.times} times in a row: {call}; the last result ended with: {last}. Give the "
         "team what the call lacks (see commands.md), or ask a stronger model"
     )
-    return BackendError("no_action", message, limit="repeated_call")
+    raise BackendError("no_action", message, limit="repeated_call")
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {

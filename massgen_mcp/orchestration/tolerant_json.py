@@ -57,6 +57,15 @@ def read_object(text: str) -> dict[str, object] | None:
     return cast("dict[str, object]", value)
 
 
+def as_object(value: object) -> dict[str, object] | None:
+    """Return arguments as an object; OpenAI's form has them as JSON text."""
+    if isinstance(value, str):
+        return read_object(value)
+    if not isinstance(value, dict):
+        return None
+    return cast("dict[str, object]", value)
+
+
 def find_end(text: str, at: int) -> int | None:
     """Return the place behind the bracket that closes the one at `at`; None where the text ends before it."""
     depth, place = 0, at

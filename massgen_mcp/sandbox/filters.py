@@ -61,9 +61,9 @@ def without_escapes() -> bytes:
         lines += _when(number, [_refuse()])
     lines += _when(clone3, [_refuse(_ENOSYS)])  # its flags cannot be looked at; libraries then take `clone`
     lines += _when(clone, [_argument(0), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
-    lines += _when(ioctl, [_argument(1), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
+    lines += _when(ioctl, [_argument(1), *_refuse_each((_TIOCSTI, _TIOCLINUX)), _allow()])
     # a process that cannot be looked at is not counted
-    lines += _when(_PRCTL[machine], [_argument(0), *_any_of((_PR_SET_DUMPABLE,)), _allow()])
+    lines += _when(_PRCTL[machine], [_argument(0), *_refuse_each((_PR_SET_DUMPABLE,)), _allow()])
     return _pack([*lines, *_limit_system_v(machine), *_sockets(machine), _allow()])
 
 
@@ -79,7 +79,7 @@ def _sockets(machine: str) -> list[Instruction]:
         made += _when(family, tcp_and_udp)
     made.append(_refuse(_EAFNOSUPPORT))
     lines = _when(socket, made) + _when(pair, [_argument(0), *_let((_UNIX,)), _refuse(_EAFNOSUPPORT)])
-    of_tcp = [_argument(2), *_any_of((_UPPER_LAYER,)), _allow()]
+    of_tcp = [_argument(2), *_refuse_each((_UPPER_LAYER,)), _allow()]
     return lines + _when(option, [_argument(1), *_when(_TCP, of_tcp), _allow()])
 
 
@@ -130,7 +130,7 @@ def _let(values: tuple[int, ...]) -> list[Instruction]:
     return [line for value in values for line in (_equal(value, over=1), _allow())]
 
 
-def _any_of(values: tuple[int, ...]) -> list[Instruction]:
+def _refuse_each(values: tuple[int, ...]) -> list[Instruction]:
     return [line for value in values for line in (_equal(value, over=1), _refuse())]
 
 

@@ -64,11 +64,11 @@ async def bare(
         return f"exit code {await process.wait()}"
 
     try:
-        yield _piped(process, partial(_signalled, process, signal.SIGKILL), over)
+        yield _piped(process, partial(_send_signal, process, signal.SIGKILL), over)
     finally:
         with anyio.CancelScope(shield=True):
             await _ended_by_itself(process, patience)
-            await _signalled(process, signal.SIGKILL)
+            await _send_signal(process, signal.SIGKILL)
             with anyio.move_on_after(CLOSE_SECONDS):
                 await process.aclose()
 
@@ -79,12 +79,12 @@ async def _ended_by_itself(process: Process, patience: float) -> None:
             await process.stdin.aclose()
         with anyio.move_on_after(patience / 4):
             await process.wait()
-        await _signalled(process, signal.SIGTERM)
+        await _send_signal(process, signal.SIGTERM)
         with anyio.move_on_after(patience):
             await process.wait()
 
 
-async def _signalled(process: Process, number: signal.Signals) -> None:
+async def _send_signal(process: Process, number: signal.Signals) -> None:
     """With everything that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import platform
-import secrets
 import shutil
 import sys
 from collections.abc import AsyncGenerator
@@ -29,7 +28,7 @@ from massgen_mcp.sandbox.policy import Image, ImageRefused, LevelName, Policy
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
 from massgen_mcp.sandbox.specification import ResourceLimits
 from massgen_mcp.sandbox.targets import Targets
-from massgen_mcp.sandbox.tool_files import STORE
+from massgen_mcp.sandbox.tool_files import STORE, replace_text
 
 SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
@@ -191,11 +190,7 @@ def _keep(cache: Path | None, key: str, report: LevelReport) -> None:
     with suppress(OSError, ValueError):
         known = json.loads(cache.read_bytes())
     known = {**dict([*known.items()][-_MAX_KEPT:]), key: asdict(report)}
-    fresh = cache.with_name(f".{cache.name}.{secrets.token_hex(4)}")
-    with suppress(OSError):
-        fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps(known))
-        fresh.replace(cache)
+    replace_text(cache, json.dumps(known))
 
 
 _MAX_KEPT = 16

@@ -138,11 +138,17 @@ class LookStore:
                 texts = {str(file): text for file, text in look.found.texts.items()}
                 hidden = [*map(str, look.found.hidden)]
                 kept[str(place)] = {"hidden": hidden, "texts": texts, "times": look.times, "entries": look.entries}
-        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         with suppress(OSError):
-            fresh.touch(mode=0o600)
-            fresh.write_text(json.dumps({"rules": _hash_rules(), "looks": kept}))
-            fresh.replace(self.path)
+            replace_text(self.path, json.dumps({"rules": _hash_rules(), "looks": kept}))
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Replace a file by one with this text that only the user can read. One that cannot be written stays as it is."""
+    fresh = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    with suppress(OSError):
+        fresh.touch(mode=0o600)
+        fresh.write_text(text)
+        fresh.replace(file)
 
 
 STORE = LookStore()

@@ -179,6 +179,10 @@ class CheckedTool(Generic[ArgumentsT]):
             return ToolResult(str(refused), is_error=True)
 
 
+_UNTOLD = frozenset({"title", "description"})
+"""Of a schema, what says no more than the tool's spec does."""
+
+
 @cache
 def tool_spec(name: str, description: str, kind: type[Arguments]) -> ToolSpec:
     """The spec of a tool whose arguments are `kind`, with the smallest schema that says the same.
@@ -186,11 +190,7 @@ def tool_spec(name: str, description: str, kind: type[Arguments]) -> ToolSpec:
     Made once: every agent of every run gets the same one.
     """
     schema = cast("JsonObject", kind.model_json_schema())
-    return ToolSpec(name, description, {key: _untitled(value) for key, value in schema.items() if _worth_telling(key)})
-
-
-def _worth_telling(key: str) -> bool:
-    return key not in {"title", "description"}
+    return ToolSpec(name, description, {key: _untitled(value) for key, value in schema.items() if key not in _UNTOLD})
 
 
 def _untitled(value: JsonValue) -> JsonValue:

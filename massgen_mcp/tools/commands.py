@@ -155,7 +155,9 @@ class AgentCommands:
     async def _act(self, wanted: RunCommand) -> ToolResult:
         try:
             await self.check(wanted)
-            return await (self.begin(wanted) if wanted.background else self.run(wanted))
+            return await (
+                self.begin(wanted) if wanted.background else self._run(wanted.command, wanted.timeout_seconds)
+            )
         except SandboxFailed as failed:
             raise ToolRefused(f"The sandbox could not be started, so the command did not run: {failed}") from failed
 
@@ -193,9 +195,6 @@ class AgentCommands:
         """Raises `ToolRefused` for what the config's rule is against."""
         if self._rules.allowed or self._rules.blocked:
             await anyio.to_thread.run_sync(self._rules.check, wanted.command)
-
-    async def run(self, wanted: RunCommand) -> ToolResult:
-        return await self._run(wanted.command, wanted.timeout_seconds)
 
     async def run_script(self, script: str, mark: str) -> ToolResult:
         """Run Python, and return the JSON text that it prints between two `mark`s; without them, all that it prints."""
@@ -261,7 +260,9 @@ class AgentCommands:
 
     async def read(self, wanted: ReadCommand) -> ToolResult:
         if not wanted.name:
-            return ToolResult("\n".join(map(_state_of, self._background.values())) or "nothing runs in the background")
+            return ToolResult(
+                "\n".join(map(_describe_state, self._background.values())) or "nothing runs in the background"
+            )
         one = self._command_named(wanted.name)
         with anyio.move_on_after(wanted.wait_seconds):
             while one.ended is None and not one.output.total:
@@ -354,8 +355,8 @@ def _saved_output(directory: Path, text: str) -> str:
     """The name of a new file that holds it. Commands write to the directory, so no link in it is followed."""
     name = f"output-{secrets.token_hex(4)}.txt"
     with openat.closing(os.open(directory, openat.DIRECTORY_FLAGS)) as place:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(name, flags, 0o644, dir_fd=place), "w", encoding="utf-8", errors="replace") as file:
+        opened = os.open(name, openat.NEW_FILE_FLAGS, 0o644, dir_fd=place)
+        with os.fdopen(opened, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     return name
 
@@ -377,7 +378,7 @@ async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:
     await process.stop()
 
 
-def _state_of(one: Background) -> str:
+def _describe_state(one: Background) -> str:
     return f"{one.name}: {'is running' if one.ended is None else 'has ended'}: {one.command[:MAX_SHOWN]}"
 
 

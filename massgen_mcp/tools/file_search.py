@@ -57,7 +57,7 @@ def list_files(workspace: Workspace, wanted: ListFiles) -> str:
     found = _walked(workspace, wanted.path, include_ignored=wanted.include_ignored)
     if wanted.glob:
         return "\n".join([*_fitting(found, wanted), *_left_out(found)]) or "[no file fits]"
-    lines = list(_folded(found.entries, MAX_LISTED))
+    lines = list(_fold_entries(found.entries, MAX_LISTED))
     if found.cut:
         lines.append(f"[more than {MAX_WALKED} entries: there may be more below a directory than is said here]")
     return "\n".join([*lines, *_left_out(found)]) or "[empty]"
@@ -204,7 +204,7 @@ def _walked(workspace: Workspace, path: str, *, include_ignored: bool) -> Direct
         ) from None
 
 
-def _folded(entries: Sequence[Entry], limit: int) -> Iterator[str]:
+def _fold_entries(entries: Sequence[Entry], limit: int) -> Iterator[str]:
     """The entries of a tree, sorted; directories near the top first, and those that do not fit only with their number
     of entries.
     """

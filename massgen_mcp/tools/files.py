@@ -4,7 +4,7 @@ Everything goes through the workspace's guard; must not open a path itself.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Annotated, assert_never
@@ -30,6 +30,7 @@ from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, se
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, near_lines, read_data, read_text
 from massgen_mcp.workspace.directory import ResolvedPath, Workspace
 from massgen_mcp.workspace.guard import Entry, PathHidden, PathMissing, PathRefused, shown
+from massgen_mcp.workspace.snapshot import SnapshotReport
 
 MAX_COPIED_BYTES = 64 * 1024 * 1024
 MAX_COPIED_ENTRIES = 10_000
@@ -338,23 +339,15 @@ def _write_file(workspace: Workspace, path: str, content: str) -> int:
     return len(data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Copied:
-    files: int
-    total_bytes: int
-    left_out: int
-    """Links, special files, and what is hidden."""
-
-
-def _copied(source: ResolvedPath, target: ResolvedPath) -> _Copied:
+def _copied(source: ResolvedPath, target: ResolvedPath) -> SnapshotReport:
     """Copy a file, or a directory with everything in it, to a place where nothing is; nothing of it where not all of it
-    fits the limits. Raises `PathRefused`.
+    fits the limits. Links, special files, and what is hidden are left out. Raises `PathRefused`.
     """
     first = source.root.stat(source.rel)
     _require_nothing_at(target)
     if first.kind != "directory":
         _copy_file(source, first, target)
-        return _Copied(1, first.size, 0)
+        return SnapshotReport(files=1, total_bytes=first.size)
     if source.root is target.root and f"{target.rel}/".startswith(f"{source.rel}/".removeprefix("./")):
         raise PathRefused(f"{shown(target.rel)}: lies in what is to be copied")
     found = source.root.walk(source.rel, MAX_COPIED_ENTRIES)
@@ -366,16 +359,17 @@ def _copied(source: ResolvedPath, target: ResolvedPath) -> _Copied:
             "copy parts of it"
         )
     target.root.make_dirs(target.rel)
-    copied = _Copied(0, 0, len(found.passed_over) + found.hidden)
+    copied = SnapshotReport(left_out=len(found.passed_over) + found.hidden)
     for entry in found.entries:
         below = entry.path if source.rel == "." else entry.path.removeprefix(f"{source.rel}/")
         place = target._replace(rel=f"{target.rel}/{below}")
         if entry.kind == "directory":
             target.root.make_dirs(place.rel)
         elif entry.kind == "file" and _copied_one(source, entry, place):
-            copied = replace(copied, files=copied.files + 1, total_bytes=copied.total_bytes + entry.size)
+            copied.files += 1
+            copied.total_bytes += entry.size
         else:
-            copied = replace(copied, left_out=copied.left_out + 1)
+            copied.left_out += 1
     return copied
 
 

@@ -50,7 +50,8 @@ class Workspace:
         self._place = place
         self._peers: tuple[Mount, ...] = ()
         self._runs: tuple[Mount, ...] = ()
-        self._shelves: tuple[str, ...] = SHELVES
+        self.shelves: tuple[str, ...] = SHELVES
+        """The top-level names that are not the agent's own."""
 
     @classmethod
     def create(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
@@ -87,11 +88,6 @@ class Workspace:
     def mounts(self) -> tuple[Mount, ...]:
         return (*self._context, *self._peers, *self._runs)
 
-    @property
-    def shelves(self) -> tuple[str, ...]:
-        """The top-level names that are not the agent's own."""
-        return self._shelves
-
     def set_peers(self, peers: Mapping[str, Path]) -> None:
         """Show these snapshots instead of the earlier ones. On `PathRefused` the earlier ones stay."""
         earlier, self._peers = self._peers, _shelved("peers", peers)
@@ -101,7 +97,7 @@ class Workspace:
         """Show these directories of runs, by their ids, but for the names `without` right below them, and no files that
         commonly hold secrets. From the first call on `runs` is no place of the agent's own. As `set_peers` otherwise.
         """
-        self._shelves = (*SHELVES, RUNS)
+        self.shelves = (*SHELVES, RUNS)
         mounts = _shelved(RUNS, runs, above=(), without=frozenset(without))
         earlier, self._runs = self._runs, mounts
         _close(earlier)
@@ -126,7 +122,7 @@ class Workspace:
         path = PurePosixPath(virtual)
         if path.is_relative_to("/workspace"):
             return str(path.relative_to("/workspace"))
-        if path.parts[1:2] and path.parts[1] in self._shelves:
+        if path.parts[1:2] and path.parts[1] in self.shelves:
             return virtual[1:]
         if self._place is not None and path.is_relative_to(self._place):
             return str(path.relative_to(self._place))
@@ -144,7 +140,7 @@ class Workspace:
         """Where `virtual` leads. Raises `PathRefused`; whether something is there is the root's to say."""
         virtual = self.make_relative(virtual)
         parts = parts_of(virtual)
-        if not parts or parts[0] not in self._shelves:
+        if not parts or parts[0] not in self.shelves:
             return ResolvedPath(self.root, "/".join(parts) or ".")
         mount = self._mount(parts)
         rest = parts[2:]
@@ -158,7 +154,7 @@ class Workspace:
         """As `resolve`, for a path the agent wants to change."""
         virtual = self.make_relative(virtual)
         parts = parts_of(virtual)
-        if parts and parts[0] in self._shelves:
+        if parts and parts[0] in self.shelves:
             instead = "write a copy under another name"
             if parts[0] == "context" and len(parts) > 1 and self._has_directory(parts[1]):
                 instead = f"change your own copy, {'/'.join(parts[1:])}"
@@ -175,10 +171,10 @@ class Workspace:
         """
         virtual = self.make_relative(virtual)
         parts = parts_of(virtual)
-        if len(parts) == 1 and parts[0] in self._shelves:
+        if len(parts) == 1 and parts[0] in self.shelves:
             return self._shelf(parts[0], recursive=recursive, limit=limit, without_ignored=without_ignored)
         place = self.resolve(virtual)
-        prefix = "/".join(parts[:2]) if parts and parts[0] in self._shelves else ""
+        prefix = "/".join(parts[:2]) if parts and parts[0] in self.shelves else ""
         entry = place.root.stat(place.rel)
         if entry.kind != "directory":
             return DirectoryListing((replace(entry, path="/".join(parts)),))
@@ -191,8 +187,8 @@ class Workspace:
             found = replace(place.root.walk(place.rel, limit, ignored), ignored=ignored.left_out)
         entries = [replace(entry, path=f"{prefix}/{entry.path}" if prefix else entry.path) for entry in found.entries]
         if not parts:
-            entries = [entry for entry in entries if entry.path.split("/")[0] not in self._shelves]
-            entries += [Entry(shelf, "directory") for shelf in self._shelves if any(self._on(shelf))]
+            entries = [entry for entry in entries if entry.path.split("/")[0] not in self.shelves]
+            entries += [Entry(shelf, "directory") for shelf in self.shelves if any(self._on(shelf))]
         return replace(found, entries=tuple(sorted(entries, key=lambda entry: entry.path)))
 
     def _shelf(self, shelf: str, *, recursive: bool, limit: int, without_ignored: Deadline | None) -> DirectoryListing:

@@ -218,7 +218,7 @@ class Ignored:
         return scopes
 
     def _ignores(self, scopes: Iterable["_Scope"], path: str, is_directory: bool, /) -> bool:
-        """What the nearest file that says anything about the path says."""
+        """Return what the nearest file says that says anything about the path."""
         for scope in scopes:
             chosen = scope.rules.decide(path.removeprefix(scope.within), self._deadline, directory=is_directory)
             if chosen is not None:

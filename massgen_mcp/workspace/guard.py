@@ -170,15 +170,14 @@ class Root:
             self._borrowed() as root,
             openat.closing(openat.make_dirs(root, parents)) as directory,
         ):
-            mode = 0o700 if executable else 0o600
             with suppress(FileNotFoundError):
                 old = _entry(directory, name, rel)
                 if old.kind != "file":
                     raise self._path_refused(rel, _WHY_NOT_WRITABLE[old.kind])
-                mode = 0o700 if executable or old.executable else 0o600
+                executable = executable or old.executable
+            mode = 0o700 if executable else 0o600
             temporary = f".{secrets.token_hex(8)}.partial"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(temporary, flags, mode, dir_fd=directory)
+            fd = os.open(temporary, openat.NEW_FILE_FLAGS, mode, dir_fd=directory)
             try:
                 with io.FileIO(fd, "wb") as file, io.BufferedWriter(file) as writer:
                     writer.write(data)

@@ -145,9 +145,8 @@ class Hidden:
             return True
         if not depends_on_content(whole) or item.stat(follow_symlinks=False).st_nlink == 1:
             return False
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            with openat.closing(os.open(item.name, flags, dir_fd=directory)) as fd:
+            with openat.closing(os.open(item.name, openat.READING_FLAGS, dir_fd=directory)) as fd:
                 return holds_credential(whole, os.pread(fd, EXAMINED_BYTES, 0))
         except OSError:
             return True

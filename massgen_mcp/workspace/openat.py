@@ -24,6 +24,9 @@ Opener: TypeAlias = Callable[[int, str, int], int]
 """`(directory fd, relative path, open flags) -> fd`. The path has no `..`; "." is the directory itself."""
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Of a file that others may have put there: no link is followed, and a pipe is not waited for."""
+NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _SYS_OPENAT2 = 437
 _RESOLVE_NO_MAGICLINKS = 0x02
@@ -91,13 +94,11 @@ def best_opener() -> Opener:
     """The kernel's way where it is there and not filtered (old container runtimes refuse it), else the walk."""
     if sys.platform != "linux":
         return open_by_walking
-    here = os.open(".", DIRECTORY_FLAGS)
-    try:
-        os.close(open_with_openat2(here, ".", DIRECTORY_FLAGS))
-    except OSError:
-        return open_by_walking
-    finally:
-        os.close(here)
+    with closing(os.open(".", DIRECTORY_FLAGS)) as here:
+        try:
+            os.close(open_with_openat2(here, ".", DIRECTORY_FLAGS))
+        except OSError:
+            return open_by_walking
     return open_with_openat2
 
 
@@ -151,23 +152,17 @@ def remove(dir_fd: int, name: str) -> None:
     if not stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=dir_fd)
         return
-    top = _open_unlocked(dir_fd, name)
-    try:
+    with closing(_open_unlocked(dir_fd, name)) as top:
         token = secrets.token_hex(8)
         moved = 0
         while directories := _unlink_files(top):
             for directory in directories:
-                here = _open_unlocked(top, directory)
-                try:
+                with closing(_open_unlocked(top, directory)) as here:
                     for child in _unlink_files(here):
                         os.close(_open_unlocked(here, child))  # moving a directory needs leave to write in it
                         moved += 1
                         os.rename(child, f"{token}-{moved}", src_dir_fd=here, dst_dir_fd=top)
-                finally:
-                    os.close(here)
                 os.rmdir(directory, dir_fd=top)
-    finally:
-        os.close(top)
     os.rmdir(name, dir_fd=dir_fd)
 
 
@@ -202,8 +197,5 @@ def _unlock(dir_fd: int, name: str) -> None:
         os.chmod(name, 0o700, dir_fd=dir_fd, follow_symlinks=False)
         return
     # Linux cannot change a mode without following links, but it can change that of a descriptor's own file.
-    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
+    with closing(os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)) as fd:
         Path(f"/proc/self/fd/{fd}").chmod(0o700)
-    finally:
-        os.close(fd)

@@ -72,11 +72,8 @@ def take_snapshot(
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir(mode=0o700)
     try:
-        into = os.open(partial, openat.DIRECTORY_FLAGS)
-        try:
+        with openat.closing(os.open(partial, openat.DIRECTORY_FLAGS)) as into:
             report = _copy(source, into, limits, without)
-        finally:
-            os.close(into)
         if fill is not None:
             fill(partial)
             _make_read_only(partial)
@@ -92,11 +89,8 @@ def remove_tree(path: Path) -> None:
     """Remove a file or directory tree, read-only parts and links included, following none. Missing is fine."""
     if not os.path.lexists(path):
         return
-    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with openat.closing(os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as parent:
         openat.remove(parent, path.name)
-    finally:
-        os.close(parent)
 
 
 def _make_read_only(directory: Path) -> None:
@@ -166,7 +160,7 @@ def _copy_file(source: Root, entry: Entry, into: int, tally: SnapshotReport, lim
 def _copy_content(source_fd: int, into: int, path: str, room: int) -> int | None:
     """Copy at most `room` bytes; returns how many, or None, leaving nothing, if the file has grown beyond that."""
     size = 0
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=into)
+    fd = os.open(path, openat.NEW_FILE_FLAGS, 0o600, dir_fd=into)
     with io.FileIO(fd, "wb") as raw, io.BufferedWriter(raw) as copy:
         while chunk := os.read(source_fd, _CHUNK):
             size += len(chunk)

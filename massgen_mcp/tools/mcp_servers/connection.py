@@ -109,18 +109,10 @@ async def connected(launch: Launch, on_end: Callable[[str], None]) -> AsyncGener
 
     connection: Connection | None = None
     session = HttpSession()
-    client = Client(_mended_streams(launch, ended, session), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
+    client = Client(_streams(launch, ended, session), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
     async with client:
         connection = Connection(client, lost, session)
         yield connection
-
-
-@asynccontextmanager
-async def _mended_streams(
-    launch: Launch, ended: Callable[[str], None], session: "HttpSession"
-) -> AsyncGenerator[TransportStreams]:
-    async with _streams(launch, ended, session) as raw, mended(raw) as streams:
-        yield streams
 
 
 @asynccontextmanager
@@ -130,7 +122,8 @@ async def _streams(
     server = launch.server
     match server:
         case HttpMcpServer():
-            async with over_http(server.url, launch.values, server.call_seconds, session) as streams:
+            http = over_http(server.url, launch.values, server.call_seconds, session)
+            async with http as raw, mended(raw) as streams:
                 yield streams
         case StdioServer():
             if launch.policy is None:
@@ -141,7 +134,7 @@ async def _streams(
                 if launch.level is None
                 else sandboxed(command, launch.policy, launch.level)
             )
-            async with started as program, _piped(program, ended) as streams:
+            async with started as program, _piped(program, ended) as raw, mended(raw) as streams:
                 yield streams
         case _:
             assert_never(server)

@@ -15,11 +15,11 @@ from typing import Any, cast
 import anyio
 import mcp_types
 from anyio.abc import ByteReceiveStream, ByteSendStream
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.json_rpc import MAX_PARTS, has_too_many_parts
+from massgen_mcp.json_rpc import MAX_PARTS, fields, has_too_many_parts
 from massgen_mcp.mcp_streams import TransportStreams
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -31,13 +31,11 @@ _CHUNK_BYTES = 64 * 1024
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 _LIST_CHANGED = "notifications/tools/list_changed"
 
-Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
-
 
 @asynccontextmanager
 async def framed(
     stdin: ByteSendStream, stdout: ByteReceiveStream, on_end: Callable[[str], Awaitable[None]]
-) -> AsyncGenerator[Streams]:
+) -> AsyncGenerator[TransportStreams]:
     """The streams that the SDK's client speaks over. `on_end` is told when the server says nothing more, and why if
     that is our decision; the client learns of it after that.
     """
@@ -223,18 +221,18 @@ def _is_known(part: object) -> bool:
 def _as_text(part: object) -> str:
     if isinstance(part, str):
         return part
-    fields = cast("dict[str, object]", part) if isinstance(part, dict) else {}
-    if isinstance(fields.get("text"), str):
-        return str(fields["text"])
-    kind = fields.get("type")
+    text, kind = (fields(part).get(key) for key in ("text", "type"))
+    if isinstance(text, str):
+        return text
     shown = json.dumps(part, ensure_ascii=False, default=str)[:MAX_UNKNOWN]
     return f"[a part of unknown kind{f' {kind}' if isinstance(kind, str) else ''}: {shown}]"
 
 
 def _listed_tool(found: object) -> dict[str, Any] | None:
     """What is read of one tool. None if it has no name."""
-    tool = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    name, about, schema, hints = (tool.get(key) for key in ("name", "description", "inputSchema", "annotations"))
+    name, about, schema, hints = (
+        fields(found).get(key) for key in ("name", "description", "inputSchema", "annotations")
+    )
     if not isinstance(name, str) or not name:
         return None
     whole: dict[str, Any] = {"name": name, "inputSchema": schema if _is_of_object(schema) else {"type": "object"}}

@@ -68,8 +68,10 @@ class Server:
         self._environ = environ
         self._choice = choice
         self._connection: Connection | None = None
-        self._known: tuple[mcp_types.Tool, ...] = ()
+        self.tools: tuple[mcp_types.Tool, ...] = ()
+        """What it last said that it offers."""
         self._why = "it has not started yet"
+        """Why it is not up."""
         self._ended = ""
         """Why it ended by itself, as far as it has."""
         self._announced = False
@@ -82,18 +84,8 @@ class Server:
         """It is up, or this start has failed."""
 
     @property
-    def tools(self) -> "tuple[mcp_types.Tool, ...]":
-        """What it last said that it offers."""
-        return self._known
-
-    @property
     def up(self) -> bool:
         return self._connection is not None
-
-    @property
-    def why(self) -> str:
-        """Why it is not up."""
-        return self._why
 
     async def serve(self, report: ServerReport) -> None:
         """Keep it going until cancelled. `report` is told of every start that failed and every loss."""
@@ -122,11 +114,11 @@ class Server:
 
     def find_unknown(self, names: Iterable[str]) -> list[str]:
         """List those of `names` that none of its tools has, in any spelling."""
-        known = {spelling for tool in self._known for spelling in list_spellings(self.name, tool.name)}
+        known = {spelling for tool in self.tools for spelling in list_spellings(self.name, tool.name)}
         return [name for name in names if name not in known]
 
     def _explain_absent(self, names: Iterable[str]) -> str:
-        known = ", ".join(sorted(tool.name for tool in self._known)) or "none"
+        known = ", ".join(sorted(tool.name for tool in self.tools)) or "none"
         return f"it has no tool named {', '.join(names)}; it has {known}"
 
     async def settled(self) -> None:
@@ -147,7 +139,7 @@ class Server:
         with suppress(Exception):  # as in `serve`; it goes on with the tools that are known
             with anyio.fail_after(LIST_SECONDS):
                 await connection.list_tools()
-            self._known = connection.tools
+            self.tools = connection.tools
 
     async def call(self, tool: str, arguments: JsonObject) -> "mcp_types.CallToolResult":
         """Raises `ServerFailed`."""
@@ -198,7 +190,7 @@ class Server:
         self._ended = ""
         async with connected(launch, ended) as connection:
             await connection.list_tools()
-            self._known, self._connection = connection.tools, connection
+            self.tools, self._connection = connection.tools, connection
             self._settled.set()
             if absent := self.lacks:
                 report(self.name, self.agents, absent)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import anyio.to_thread
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
+from massgen_mcp.json_rpc import fields
 from massgen_mcp.tools.base import Tool, ToolResult, well_formed
 from massgen_mcp.tools.mcp_servers.host import Server, ServerFailed, list_spellings
 from massgen_mcp.tools.mcp_servers.results import ToolResults
@@ -230,8 +231,7 @@ class _Maker:
         return made
 
     def _plain_object(self, part: Mapping[str, object], depth: int, within: tuple[str, ...]) -> JsonObject:
-        found = part.get("properties")
-        given = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+        given = fields(part.get("properties"))
         names = [name for name in given if _fit_for_property(name)][:MAX_VALUES]
         properties: JsonObject = {name: self.make(given[name], depth + 1, within) for name in names}
         made: JsonObject = {"type": "object", "properties": properties}
@@ -250,7 +250,7 @@ class _Maker:
             return None
         here: object = self._whole
         for step in reference[2:].split("/")[:MAX_DEPTH]:
-            here = _within(here, step)
+            here = fields(here).get(step)
         return here
 
 
@@ -278,7 +278,3 @@ def _scalars(part: Mapping[str, object], described: int) -> JsonObject:
 
 def _fit_for_property(name: str) -> bool:
     return 0 < len(name) <= MAX_NAME and name.isprintable() and well_formed(name) == name
-
-
-def _within(value: object, name: str) -> object:
-    return cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
