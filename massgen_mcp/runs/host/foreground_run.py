@@ -22,7 +22,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.execute import RunHandle, abort_run
 from massgen_mcp.runs.host.publishing import next_beat
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, RunHost
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, with_checks
 from massgen_mcp.runs.sessions.session_records import SessionRecords
@@ -244,18 +244,18 @@ class ForegroundRun:
                 await news.woken()
 
 
-class _OwnProcess:
+class _OwnProcess(RunHost):
     """The process of a person or a program, which executes one run: see `RunHost`. Whatever keeps the run from its end
-    is raised.
+    is raised. Told to stop, `ForegroundRun.execute` has cancelled the run already.
     """
 
-    resumes = 0
+    heartbeat = STATUS_HEARTBEAT
 
     def __init__(
         self, run: ForegroundRun, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> None:
         self._run, self._on_start, self._on_record = run, on_start, on_record
-        self.run_id, self.heartbeat = run.run_id, STATUS_HEARTBEAT
+        self.run_id = run.run_id
 
     async def open_files(self) -> RunFiles:
         return self._run.directory
@@ -265,9 +265,6 @@ class _OwnProcess:
 
     def on_record(self, record: LogRecord) -> None:
         self._on_record(record)
-
-    def on_news(self) -> None:
-        pass
 
     async def end(self, ended: ExecutedRun) -> None:
         await self._run.note_end(ended.snapshot)
@@ -283,6 +280,3 @@ class _OwnProcess:
     async def wait_for_storage(self, fault: MassgenError) -> None:
         go_on = f"; `massgen resume {self.run_id}` then continues the run" if self._run.listed else ""
         raise MassgenError(fault.code, f"{fault}{go_on}")
-
-    async def stop(self) -> None:
-        """Do nothing: `ForegroundRun.execute` has cancelled the run."""

@@ -5,7 +5,6 @@ Everything else of a run is in the store. What a job says is only that somebody 
 """
 
 import logging
-import math
 import os
 import platform
 import secrets
@@ -24,11 +23,9 @@ from procrastinate.worker import Worker as JobWorker
 
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events.record import LogRecord
 from massgen_mcp.runs.engine import RunFiles, RunRow
 from massgen_mcp.runs.engine.locks import acquire
-from massgen_mcp.runs.host.execute import RunHandle
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, StoredRuns, prune_regularly, retried
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, RunHost, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.database import SESSION, is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
@@ -275,10 +272,9 @@ class Worker:
         return now
 
 
-class _TakenRun:
+class _TakenRun(RunHost):
     """A run that the worker has taken from the store: see `RunHost`."""
 
-    heartbeat = math.inf
     files: RunFiles
     mirror: Mirror | None
 
@@ -289,15 +285,6 @@ class _TakenRun:
     async def open_files(self) -> RunFiles:
         self.files, self.mirror = await self._worker.fetch_files(self.row, self.epoch)
         return self.files
-
-    def on_start(self, handle: RunHandle) -> None:
-        pass
-
-    def on_record(self, record: LogRecord) -> None:
-        pass
-
-    def on_news(self) -> None:
-        pass
 
     async def end(self, ended: ExecutedRun) -> None:
         await self._worker.end(self, ended)
