@@ -13,7 +13,6 @@ from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, LostRun, NewRun, RunFiles, RunRow
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.store.opening import LocalEngine
-from massgen_mcp.runs.store.records import whole_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +82,4 @@ def _without_orphans(engine: Engine, lost: Sequence[LostRun]) -> Iterator[LostRu
 
 
 def _state(files: RunFiles) -> RunState:
-    return folded(whole_records(files))
+    return folded(files.event_log.read_intact())
