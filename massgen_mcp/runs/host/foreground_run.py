@@ -130,7 +130,7 @@ class ForegroundRun:
         When the caller is cancelled, the run is cancelled first, and ends as such: nothing goes on behind it.
         """
         handles: list[RunHandle] = []
-        outcome: list[RunState | Exception] = []
+        faults: list[Exception] = []
         begun, ended = anyio.Event(), anyio.Event()
         abandoned = False
 
@@ -145,9 +145,9 @@ class ForegroundRun:
             with anyio.CancelScope(shield=True):
                 try:
                     await self._admitted()
-                    outcome.append(await self._take_to_end(started, on_record))
+                    await self.executor.execute(_OwnProcess(self, started, on_record))
                 except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
-                    outcome.append(error)
+                    faults.append(error)
             ended.set()
 
         async with anyio.create_task_group() as tasks:
@@ -163,10 +163,9 @@ class ForegroundRun:
                     handle.do("cancel")
                 raise
             tasks.cancel_scope.cancel()
-        (came,) = outcome
-        if isinstance(came, Exception):
-            raise came
-        return came
+        if faults:
+            raise faults[0]
+        return self._snapshots[-1]
 
     async def apply(self, ended: RunState, *, dry_run: bool = False) -> Application | None:
         """Bring what a completed run changed into the directories that it was given with `write`, or nothing of it.
@@ -197,7 +196,7 @@ class ForegroundRun:
         if ended.state != "completed":
             return None
         made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended.best_changes)
-        return made if made is not None and made.applicable else None
+        return made if made is not None and made.patch.writable else None
 
     async def _admitted(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""
@@ -214,13 +213,6 @@ class ForegroundRun:
                 await self.note_end(await abort_run(self.directory, "budget", message, self.environ))
                 return
             await anyio.sleep(ADMISSION_INTERVAL)
-
-    async def _take_to_end(
-        self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
-    ) -> RunState:
-        host = _OwnProcess(self, on_start, on_record)
-        await self.executor.execute(host)
-        return self._snapshots[-1]
 
     async def note_end(self, snapshot: RunState) -> None:
         """Enter the end into the store and the session. Where either can't be written now, the next reader does it."""
