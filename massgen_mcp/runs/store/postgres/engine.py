@@ -177,7 +177,7 @@ class ClusterLiveness:
         self._database, self._store, self._listener = database, store, listener
 
     def runner_alive(self, fingerprint: str) -> bool:
-        return self._store.workers.has_pool(fingerprint, SILENT_SECONDS)
+        return fingerprint in self._store.workers.count_by_pool(SILENT_SECONDS)
 
     def wake(self, fingerprint: str) -> bool:  # noqa: ARG002 - as of all stores
         """Its job has woken a worker of the pool."""
