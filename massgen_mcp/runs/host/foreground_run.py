@@ -247,10 +247,7 @@ class _OwnProcess(RunHost):
         self, run: ForegroundRun, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> None:
         self._run, self._on_start, self._on_record = run, on_start, on_record
-        self.run_id = run.run_id
-
-    async def open_files(self) -> RunFiles:
-        return self._run.directory
+        self.run_id, self.files = run.run_id, run.directory
 
     def on_start(self, handle: RunHandle) -> None:
         self._on_start(handle)

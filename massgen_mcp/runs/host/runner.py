@@ -214,11 +214,8 @@ class _ClaimedRun(RunHost):
     """
 
     def __init__(self, runner: Runner, row: RunRow, directory: RunFiles) -> None:
-        self._runner, self._row, self._directory = runner, row, directory
+        self._runner, self._row, self.files = runner, row, directory
         self.run_id, self.resumes = row.run_id, row.resumes
-
-    async def open_files(self) -> RunFiles:
-        return self._directory
 
     def on_start(self, handle: RunHandle) -> None:
         self._runner.follow(self.run_id, handle)
@@ -227,7 +224,7 @@ class _ClaimedRun(RunHost):
         self._runner.make_room()
 
     async def end(self, ended: ExecutedRun) -> None:
-        await self._runner.end(self._row, self._directory, ended.snapshot)
+        await self._runner.end(self._row, self.files, ended.snapshot)
 
     async def park(self, error: JournalNewer) -> None:
         logger.warning("skipping run %s: %s", self.run_id, error)
@@ -238,7 +235,7 @@ class _ClaimedRun(RunHost):
 
     async def wait_for_storage(self, fault: MassgenError) -> None:
         logger.warning("run %s is waiting: %s", self.run_id, fault)
-        await self._runner.rest(self._directory, self.run_id)
+        await self._runner.rest(self.files, self.run_id)
 
 
 async def _serve(engine: LocalEngine, fingerprint: str, listens: Callable[[], None]) -> None:

@@ -275,7 +275,6 @@ class Worker:
 class _TakenRun(RunHost):
     """A run that the worker has taken from the store: see `RunHost`."""
 
-    files: RunFiles
     mirror: Mirror | None
 
     def __init__(self, worker: Worker, row: RunRow, epoch: int) -> None:
