@@ -255,7 +255,7 @@ def is_success(result: ResultLine) -> bool:
     return result["state"] == "completed" and not result.get("failure")
 
 
-def count_with(field: Noted, results: Iterable[ResultLine]) -> int:
+def count_noted(field: Noted, results: Iterable[ResultLine]) -> int:
     """Count the runs that were weak, in which an agent dropped out or was too late (`degraded`), or for which some
     directory couldn't be copied; lines of before a field say nothing of it.
     """
@@ -295,7 +295,7 @@ def summary(batch: Batch) -> str:
     successes = [*filter(is_success, batch.results)]
     parts = [f"{number} {state}" for state, number in states.most_common()]
     for field, what in _NOTED.items():
-        if number := count_with(field, successes):
+        if number := count_noted(field, successes):
             parts.append(f"{number} of them {what}")
     parts += (
         [f"{len(batch.left)} not asked, because any of them could exceed the budget; lower --max-usd-each"]

@@ -144,7 +144,7 @@ class ForegroundRun:
         async def work() -> None:
             with anyio.CancelScope(shield=True):
                 try:
-                    await self._admitted()
+                    await self._wait_for_admission()
                     await self.executor.execute(_OwnProcess(self, started, on_record))
                 except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
                     faults.append(error)
@@ -198,7 +198,7 @@ class ForegroundRun:
         made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended.best_changes)
         return made if made is not None and made.patch.writable else None
 
-    async def _admitted(self) -> None:
+    async def _wait_for_admission(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""
         stored, outer = self.executor.stored, self.outer
         if stored is None or outer is None:

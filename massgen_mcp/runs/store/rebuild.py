@@ -36,7 +36,7 @@ def rebuild(engine: LocalEngine) -> Rebuilt:
     with engine.files.making():  # nothing is deleted meanwhile because it has no row
         present = {files.path.name: files for files in engine.files.begun()}
         known = engine.store.index.find_known(list(present))
-        lost = [_lost(files) for run_id, files in present.items() if run_id not in known]
+        lost = [_read_lost_run(files) for run_id, files in present.items() if run_id not in known]
         entered = engine.store.moves.restore(sorted(_without_orphans(engine, lost), key=lambda one: one.created))
     for run_id in entered:  # its runner may have told of the end just before there was a row
         state = _state(present[run_id])
@@ -50,7 +50,7 @@ def rebuild(engine: LocalEngine) -> Rebuilt:
     return Rebuilt(put_away, rows)
 
 
-def _lost(files: RunFiles) -> LostRun:
+def _read_lost_run(files: RunFiles) -> LostRun:
     """What the directory tells. A run that has not begun is entered as one that somebody has to resume: whether its
     start was ever acknowledged stood in the list alone.
     """
