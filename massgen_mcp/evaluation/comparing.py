@@ -20,8 +20,7 @@ from massgen_mcp.runs.batch import (
     BatchQuestion,
     ResultLine,
     ResultsFile,
-    count_degraded,
-    count_uncopied,
+    count_noted,
     describe,
     is_success,
 )
@@ -321,11 +320,11 @@ def _coverage(lines: Iterable[ResultLine]) -> str:
     outcomes = counts_text(Counter(str(line["outcome"]) for line in found if line["outcome"]))
     some_right = sum(line["some_right"] for line in found)
     parts = [f"at least one agent is right on {some_right} of {len(found)} items", outcomes]
-    if lost := count_degraded(found):
+    if lost := count_noted("degraded", found):
         parts.append(f"some agents dropped out: {lost}")
-    if weak := sum(bool(line["weak"]) for line in found):
+    if weak := count_noted("weak", found):
         parts.append(f"weak: {weak}")
-    if uncopied := count_uncopied(found):
+    if uncopied := count_noted("not_copied", found):
         parts.append(f"runs with a directory that couldn't be copied: {uncopied}")
     return "; ".join(parts)
 

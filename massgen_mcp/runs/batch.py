@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import anyio
 from pydantic import BaseModel, Field, ValidationError
@@ -33,6 +33,8 @@ ROUNDING = 1e-9
 ResultLine = Mapping[str, Any]
 """A line of the results file."""
 _READ = {"id", "question", "state", "usd", "weak"}
+Noted = Literal["weak", "degraded", "not_copied"]
+"""The fields of a line that say what a success lacks."""
 _BEGINNING = b'{"id": "'
 
 
@@ -253,14 +255,11 @@ def is_success(result: ResultLine) -> bool:
     return result["state"] == "completed" and not result.get("failure")
 
 
-def count_degraded(results: Iterable[ResultLine]) -> int:
-    """Count the runs in which an agent dropped out or was too late; lines of before that field say nothing of it."""
-    return sum(bool(result.get("degraded")) for result in results)
-
-
-def count_uncopied(results: Iterable[ResultLine]) -> int:
-    """Count the runs for which some directory couldn't be copied; lines of before that field say nothing of it."""
-    return sum(bool(result.get("not_copied")) for result in results)
+def count_noted(field: Noted, results: Iterable[ResultLine]) -> int:
+    """Count the runs that were weak, in which an agent dropped out or was too late (`degraded`), or for which some
+    directory couldn't be copied; lines of before a field say nothing of it.
+    """
+    return sum(bool(result.get(field)) for result in results)
 
 
 def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
@@ -283,16 +282,21 @@ def _result_line(question: BatchQuestion, view: RunView) -> ResultLine:
     }
 
 
+_NOTED: Mapping[Noted, str] = {
+    "weak": "weak",
+    "degraded": "with agents that dropped out",
+    "not_copied": "with a directory that couldn't be copied",
+}
+
+
 def summary(batch: Batch) -> str:
     """Sum up: `18 completed, 2 of them weak, 1 failed; $0.8312`."""
     states = Counter(describe(result) for result in batch.results)
-    weak = sum(bool(result["weak"]) for result in batch.results if is_success(result))
+    successes = [*filter(is_success, batch.results)]
     parts = [f"{number} {state}" for state, number in states.most_common()]
-    parts += [f"{weak} of them weak"] if weak else []
-    degraded = count_degraded(result for result in batch.results if is_success(result))
-    parts += [f"{degraded} of them with agents that dropped out"] if degraded else []
-    uncopied = count_uncopied(result for result in batch.results if is_success(result))
-    parts += [f"{uncopied} of them with a directory that couldn't be copied"] if uncopied else []
+    for field, what in _NOTED.items():
+        if number := count_noted(field, successes):
+            parts.append(f"{number} of them {what}")
     parts += (
         [f"{len(batch.left)} not asked, because any of them could exceed the budget; lower --max-usd-each"]
         if batch.left

@@ -8,7 +8,7 @@ with a `type`. All else may change with `JOURNAL_VERSION`.
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Protocol, cast, get_args
 from zlib import crc32
@@ -38,6 +38,8 @@ class TakenOver(MassgenError):
         super().__init__("store_unavailable", f"another process has taken over {run_id}")
 
 
+BATCH = 2000
+"""So many records are in memory at once while a whole log is read."""
 SEAL_BYTES = 18
 _TEXT = re.compile(rb'\{"v":%d,"seq":(\d+),"time":[^,]+,"event":\{"type":"text_delta",' % JOURNAL_VERSION)
 
@@ -231,6 +233,8 @@ class EventReader:
         self._seq = 0
         self.newer: JournalNewer | None = None
         """Why nobody here may go on with the run, once a record of a newer version was read."""
+        self.damage: DamagedJournal | None = None
+        """What is wrong with the log, once `read_intact` has met it."""
 
     def lines(self) -> Generator[bytes]:
         """Whole lines without their ends, from the first that was not read. Raises `MassgenError` store_unavailable."""
@@ -248,6 +252,15 @@ class EventReader:
                     self._take(line, records)
         self._give_last(records)
         return records
+
+    def read_intact(self) -> Iterator[LogRecord]:
+        """Yield new whole records, those before a damage if there is one. Raises `MassgenError` store_unavailable."""
+        try:
+            while records := self.read(BATCH):
+                yield from records
+        except DamagedJournal as damage:
+            self.damage = damage
+            yield from damage.intact
 
     def _leave_out(self, line: bytes) -> bool:
         """Whether the line is whole, in its place, and holds streamed text."""
@@ -305,6 +318,12 @@ class EventLog(Protocol):
     def read(self, *, text: bool = True) -> list[LogRecord]:
         """Every record there is now; `text` as in `follow`. Raises as `EventReader.read` does."""
         return self.follow(text=text).read()
+
+    def read_intact(self) -> Iterator[LogRecord]:
+        """Yield every record, for whoever looks back at the run; streamed text is left out as in `follow`. See
+        `EventReader.read_intact`.
+        """
+        return self.follow(text=False).read_intact()
 
     def read_to_continue(self) -> list[LogRecord]:
         """Every record, for whoever continues or ends the run; streamed text is left out as in `follow`. Raises as

@@ -33,8 +33,11 @@ class RunLeases(StorePart):
             self.interrupt_where(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner)
 
     def interrupt_where(self, db: SqlConnection, condition: str, *values: object) -> list[str]:
-        """Mark these runs as interrupted, as `sql.interrupt` does; their executors may write no more."""
-        run_ids = sql.interrupt(db, condition, *values)
+        """Mark these runs as interrupted now; their executors may write no more. `values` are ?2, ?3, ... Returns their
+        ids.
+        """
+        query = f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {condition} RETURNING run_id"
+        run_ids = [run_id for (run_id,) in db.execute(query, (time.time(), *values)).fetchall()]
         for run_id in run_ids:
             self._scope.handover.fence(db, run_id)
         return run_ids

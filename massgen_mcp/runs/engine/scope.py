@@ -1,8 +1,9 @@
 """The rows of runs as one user sees them, which all parts of a store share."""
 
+import time
 from dataclasses import dataclass, field
 
-from massgen_mcp.people import User
+from massgen_mcp.people import OPERATOR, User
 from massgen_mcp.runs.engine import sql
 from massgen_mcp.runs.engine.connection import SqlConnection, SqlDatabase
 from massgen_mcp.runs.engine.rows import RunRow
@@ -40,8 +41,10 @@ class StoreScope:
         return sql.existing(db, run_id, self.user)
 
     def note(self, db: SqlConnection, row: RunRow, action: str) -> None:
-        """Enter into the audit log what the user has done to a run."""
-        sql.note(db, row, action, self.user)
+        """Enter into the audit log what the user has done to a run, or the operator to a person's run."""
+        if self.user is not None or row.owner:
+            entry = (time.time(), self.owner or OPERATOR, action, row.run_id)
+            db.execute("INSERT INTO audit (at, person, action, run_id) VALUES (?, ?, ?, ?)", entry)
 
 
 class StorePart:

@@ -1,12 +1,11 @@
 """Runs in SQL: the columns of a row, the conditions by which runs are chosen, and how rows are read and written."""
 
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import fields
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import JOURNAL_VERSION
-from massgen_mcp.people import OPERATOR, User
+from massgen_mcp.people import User
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, unknown_run
@@ -102,17 +101,3 @@ def check_here(row: RunRow) -> None:
     """Raises `MassgenError` invalid_action for a run that goes on in another store."""
     if row.moved:
         raise MassgenError("invalid_action", f"run {row.run_id} was {row.moved}")
-
-
-def note(db: SqlConnection, row: RunRow, action: str, user: User | None) -> None:
-    """Enter into the audit log what a user has done to a run, or the operator to a person's run."""
-    if user is not None or row.owner:
-        name = user.name if user is not None else ""
-        entry = (time.time(), name or OPERATOR, action, row.run_id)
-        db.execute("INSERT INTO audit (at, person, action, run_id) VALUES (?, ?, ?, ?)", entry)
-
-
-def interrupt(db: SqlConnection, condition: str, *values: object) -> list[str]:
-    """Mark these runs as interrupted now; `values` are ?2, ?3, ... Returns their ids."""
-    query = f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {condition} RETURNING run_id"
-    return [run_id for (run_id,) in db.execute(query, (time.time(), *values)).fetchall()]

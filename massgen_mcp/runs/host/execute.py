@@ -314,7 +314,7 @@ async def _trace(
     """Send the run's spans to where the operator wants them, if anywhere."""
     with logged_in(log):
         if trace := await trace_of(run_id, agent_infos(config), environ):
-            journal.listen(guarded(trace.heard, log))
+            journal.listen(guarded(trace.spans.heard, log))
             cleanup.push_async_callback(_quietly, trace.flush, log)
 
 

@@ -22,7 +22,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.execute import RunHandle, abort_run
 from massgen_mcp.runs.host.publishing import next_beat
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, RunHost
 from massgen_mcp.runs.patches.application import Application
 from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, with_checks
 from massgen_mcp.runs.sessions.session_records import SessionRecords
@@ -130,7 +130,7 @@ class ForegroundRun:
         When the caller is cancelled, the run is cancelled first, and ends as such: nothing goes on behind it.
         """
         handles: list[RunHandle] = []
-        outcome: list[RunState | Exception] = []
+        faults: list[Exception] = []
         begun, ended = anyio.Event(), anyio.Event()
         abandoned = False
 
@@ -144,10 +144,10 @@ class ForegroundRun:
         async def work() -> None:
             with anyio.CancelScope(shield=True):
                 try:
-                    await self._admitted()
-                    outcome.append(await self._take_to_end(started, on_record))
+                    await self._wait_for_admission()
+                    await self.executor.execute(_OwnProcess(self, started, on_record))
                 except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
-                    outcome.append(error)
+                    faults.append(error)
             ended.set()
 
         async with anyio.create_task_group() as tasks:
@@ -163,10 +163,9 @@ class ForegroundRun:
                     handle.do("cancel")
                 raise
             tasks.cancel_scope.cancel()
-        (came,) = outcome
-        if isinstance(came, Exception):
-            raise came
-        return came
+        if faults:
+            raise faults[0]
+        return self._snapshots[-1]
 
     async def apply(self, ended: RunState, *, dry_run: bool = False) -> Application | None:
         """Bring what a completed run changed into the directories that it was given with `write`, or nothing of it.
@@ -197,9 +196,9 @@ class ForegroundRun:
         if ended.state != "completed":
             return None
         made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended.best_changes)
-        return made if made is not None and made.applicable else None
+        return made if made is not None and made.patch.writable else None
 
-    async def _admitted(self) -> None:
+    async def _wait_for_admission(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""
         stored, outer = self.executor.stored, self.outer
         if stored is None or outer is None:
@@ -214,13 +213,6 @@ class ForegroundRun:
                 await self.note_end(await abort_run(self.directory, "budget", message, self.environ))
                 return
             await anyio.sleep(ADMISSION_INTERVAL)
-
-    async def _take_to_end(
-        self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
-    ) -> RunState:
-        host = _OwnProcess(self, on_start, on_record)
-        await self.executor.execute(host)
-        return self._snapshots[-1]
 
     async def note_end(self, snapshot: RunState) -> None:
         """Enter the end into the store and the session. Where either can't be written now, the next reader does it."""
@@ -244,30 +236,24 @@ class ForegroundRun:
                 await news.woken()
 
 
-class _OwnProcess:
+class _OwnProcess(RunHost):
     """The process of a person or a program, which executes one run: see `RunHost`. Whatever keeps the run from its end
-    is raised.
+    is raised. Told to stop, `ForegroundRun.execute` has cancelled the run already.
     """
 
-    resumes = 0
+    heartbeat = STATUS_HEARTBEAT
 
     def __init__(
         self, run: ForegroundRun, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> None:
         self._run, self._on_start, self._on_record = run, on_start, on_record
-        self.run_id, self.heartbeat = run.run_id, STATUS_HEARTBEAT
-
-    async def open_files(self) -> RunFiles:
-        return self._run.directory
+        self.run_id, self.files = run.run_id, run.directory
 
     def on_start(self, handle: RunHandle) -> None:
         self._on_start(handle)
 
     def on_record(self, record: LogRecord) -> None:
         self._on_record(record)
-
-    def on_news(self) -> None:
-        pass
 
     async def end(self, ended: ExecutedRun) -> None:
         await self._run.note_end(ended.snapshot)
@@ -283,6 +269,3 @@ class _OwnProcess:
     async def wait_for_storage(self, fault: MassgenError) -> None:
         go_on = f"; `massgen resume {self.run_id}` then continues the run" if self._run.listed else ""
         raise MassgenError(fault.code, f"{fault}{go_on}")
-
-    async def stop(self) -> None:
-        """Do nothing: `ForegroundRun.execute` has cancelled the run."""

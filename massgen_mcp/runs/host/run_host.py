@@ -5,10 +5,11 @@ are looked for and what is tried again is for the process. Must not know how a r
 """
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import anyio.to_thread
 
@@ -63,20 +64,22 @@ class RunMoved(Exception):
     """The run continues in another store, and its execution has ended here in the middle."""
 
 
-class RunHost(Protocol):
+class RunHost:
     """The process that executes a run, as the executor needs it: the runner, a worker of several machines, or the
-    process of a person or a program.
+    process of a person or a program. A subclass overrides what that process has to do something for.
     """
 
     run_id: str
-    resumes: int
+    files: RunFiles
+    """There once `open_files` has returned."""
+    resumes: int = 0
     """How many processes were lost with the run."""
-    heartbeat: float
+    heartbeat: float = math.inf
     """See `RunObserver.heartbeat`."""
 
     async def open_files(self) -> RunFiles:
         """Return the run's files, fetched from elsewhere if they have to be."""
-        ...
+        return self.files
 
     def on_start(self, handle: RunHandle) -> None:
         """See `RunObserver.on_start`."""

@@ -27,7 +27,6 @@ import anyio.to_thread
 
 from massgen_mcp.config.access.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import find_home
 from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
@@ -35,7 +34,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunRow
 from massgen_mcp.runs.host.capacity import Capacity, Load
 from massgen_mcp.runs.host.execute import RunHandle
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, StoredRuns, prune_regularly, retried
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, RunHost, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.opening import LocalEngine, local_engine
 
@@ -209,29 +208,23 @@ class Runner:
         self._news.set()
 
 
-class _ClaimedRun:
-    """A run that the runner has claimed: see `RunHost`. Its failure never affects another run."""
-
-    heartbeat = math.inf
+class _ClaimedRun(RunHost):
+    """A run that the runner has claimed: see `RunHost`. Its failure never affects another run. Where the runner is told
+    to stop, the next one finds that it is gone.
+    """
 
     def __init__(self, runner: Runner, row: RunRow, directory: RunFiles) -> None:
-        self._runner, self._row, self._directory = runner, row, directory
+        self._runner, self._row, self.files = runner, row, directory
         self.run_id, self.resumes = row.run_id, row.resumes
-
-    async def open_files(self) -> RunFiles:
-        return self._directory
 
     def on_start(self, handle: RunHandle) -> None:
         self._runner.follow(self.run_id, handle)
-
-    def on_record(self, record: LogRecord) -> None:
-        pass
 
     def on_news(self) -> None:
         self._runner.make_room()
 
     async def end(self, ended: ExecutedRun) -> None:
-        await self._runner.end(self._row, self._directory, ended.snapshot)
+        await self._runner.end(self._row, self.files, ended.snapshot)
 
     async def park(self, error: JournalNewer) -> None:
         logger.warning("skipping run %s: %s", self.run_id, error)
@@ -242,10 +235,7 @@ class _ClaimedRun:
 
     async def wait_for_storage(self, fault: MassgenError) -> None:
         logger.warning("run %s is waiting: %s", self.run_id, fault)
-        await self._runner.rest(self._directory, self.run_id)
-
-    async def stop(self) -> None:
-        """Do nothing: the next runner finds that this one is gone."""
+        await self._runner.rest(self.files, self.run_id)
 
 
 async def _serve(engine: LocalEngine, fingerprint: str, listens: Callable[[], None]) -> None:

@@ -16,7 +16,6 @@ import anyio
 from massgen_mcp import __version__
 from massgen_mcp.config.providers.addresses import is_this_machine
 from massgen_mcp.events.parts import AgentInfo
-from massgen_mcp.events.record import LogRecord
 from massgen_mcp.threads import abandonable, imported
 
 if TYPE_CHECKING:
@@ -41,11 +40,8 @@ _OTEL = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry
 class Trace:
     """One run's spans on their way out."""
 
-    _spans: "Spans"
+    spans: "Spans"
     _provider: "TracerProvider"
-
-    def heard(self, record: LogRecord) -> None:
-        self._spans.heard(record)
 
     async def flush(self) -> None:
         """Send what is pending, within bounds."""

@@ -5,7 +5,6 @@ Everything else of a run is in the store. What a job says is only that somebody 
 """
 
 import logging
-import math
 import os
 import platform
 import secrets
@@ -24,11 +23,9 @@ from procrastinate.worker import Worker as JobWorker
 
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events.record import LogRecord
 from massgen_mcp.runs.engine import RunFiles, RunRow
 from massgen_mcp.runs.engine.locks import acquire
-from massgen_mcp.runs.host.execute import RunHandle
-from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, StoredRuns, prune_regularly, retried
+from massgen_mcp.runs.host.run_host import ExecutedRun, RunExecutor, RunHost, StoredRuns, prune_regularly, retried
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.store.postgres.database import SESSION, is_away
 from massgen_mcp.runs.store.postgres.engine import ClusterEngine, WorkerNews
@@ -90,11 +87,12 @@ async def _upgrade(engine: ClusterEngine) -> None:
 
 class Worker:
     def __init__(self, engine: ClusterEngine, environ: Mapping[str, str], pools: Collection[str], places: int) -> None:
-        self._engine, self._store = engine, engine.store
+        self.engine, self._store = engine, engine.store
         self._environ = environ
         self._pools = pools
         self._name = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._own = engine.home.path / "work" / self._name
+        self.own = engine.home.path / "work" / self._name
+        """Where no other process has files of runs."""
         self._executing: dict[str, anyio.CancelScope] = {}
         self._news = WorkerNews(engine.listener, engine.appender, self._executing.__contains__)
         self._service = RunService(engine, environ)
@@ -130,7 +128,7 @@ class Worker:
                 aside.start_soon(self._leave_on_signal, signals)
                 for task in (self._news.serve, self._heed_controls, self._look_after_lost, self._share_limits):
                     aside.start_soon(task)
-                aside.start_soon(prune_regularly, self._engine)
+                aside.start_soon(prune_regularly, self.engine)
                 async with anyio.create_task_group() as working:
                     for worker in self._workers:
                         working.start_soon(worker.run)
@@ -143,14 +141,14 @@ class Worker:
 
     def _make_own(self) -> None:
         """A place for files of runs, without those of workers that were killed here."""
-        self._own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for lock in self._own.parent.glob("*.lock"):
+        self.own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for lock in self.own.parent.glob("*.lock"):
             if (held := acquire(lock)) is not None:
                 remove_tree(lock.with_suffix(""))
                 lock.unlink(missing_ok=True)
                 os.close(held)
-        acquire(self._own.with_name(f"{self._name}.lock"))  # until this process is gone
-        self._own.mkdir(mode=0o700)
+        acquire(self.own.with_name(f"{self._name}.lock"))  # until this process is gone
+        self.own.mkdir(mode=0o700)
 
     async def _leave_on_signal(self, signals: AsyncIterator[signal.Signals]) -> None:
         """Take no more runs, and hand over those that are executed here: nobody waits for their ends."""
@@ -187,20 +185,6 @@ class Worker:
             await retried(self._store.jobs.end_taken, run.run_id, run.epoch, ended.snapshot)
             self._news.tell(run.run_id)
             await self.report(run, ended)
-
-    async def park(self, run_id: str) -> None:
-        """Leave a run that only a newer version can continue."""
-        await retried(self._store.leases.park_until_upgrade, run_id)
-
-    async def hand_over(self, run_id: str, epoch: int) -> None:
-        """Leave a run to the worker that takes it next."""
-        with anyio.CancelScope(shield=True):
-            await retried(self._store.jobs.hand_over, run_id, epoch)
-            await anyio.to_thread.run_sync(remove_tree, self._own / str(epoch) / run_id)
-
-    async def fetch_files(self, row: RunRow, epoch: int) -> tuple[RunFiles, Mirror | None]:
-        """Return the files of a run that was taken, and their copies in the object store."""
-        return await anyio.to_thread.run_sync(self._engine.files.taken, row, epoch, self._own)
 
     async def report(self, run: "_TakenRun", ended: ExecutedRun) -> None:
         """Write the report of a run that has ended, and have its last files copied."""
@@ -275,39 +259,32 @@ class Worker:
         return now
 
 
-class _TakenRun:
+class _TakenRun(RunHost):
     """A run that the worker has taken from the store: see `RunHost`."""
 
-    heartbeat = math.inf
-    files: RunFiles
     mirror: Mirror | None
 
     def __init__(self, worker: Worker, row: RunRow, epoch: int) -> None:
-        self._worker, self.row, self.epoch = worker, row, epoch
+        self._worker, self._engine = worker, worker.engine
+        self.row, self.epoch = row, epoch
         self.run_id, self.resumes = row.run_id, row.resumes
 
     async def open_files(self) -> RunFiles:
-        self.files, self.mirror = await self._worker.fetch_files(self.row, self.epoch)
+        taken = self._engine.files.taken
+        self.files, self.mirror = await anyio.to_thread.run_sync(taken, self.row, self.epoch, self._worker.own)
         return self.files
-
-    def on_start(self, handle: RunHandle) -> None:
-        pass
-
-    def on_record(self, record: LogRecord) -> None:
-        pass
-
-    def on_news(self) -> None:
-        pass
 
     async def end(self, ended: ExecutedRun) -> None:
         await self._worker.end(self, ended)
 
     async def park(self, error: JournalNewer) -> None:
         logger.warning("skipping run %s: %s", self.run_id, error)
-        await self._worker.park(self.run_id)
+        await retried(self._engine.store.leases.park_until_upgrade, self.run_id)
 
     async def release(self) -> None:
-        await self._worker.hand_over(self.run_id, self.epoch)
+        with anyio.CancelScope(shield=True):
+            await retried(self._engine.store.jobs.hand_over, self.run_id, self.epoch)
+            await anyio.to_thread.run_sync(remove_tree, self._worker.own / str(self.epoch) / self.run_id)
 
     async def wait_for_storage(self, fault: MassgenError) -> None:
         logger.warning("run %s is waiting: %s", self.run_id, fault)

@@ -66,11 +66,6 @@ class RunPatch:
             return None
         return cls(run_id, changes, Patch(base.directories, base.id, TreeId(made.tree)))
 
-    @property
-    def applicable(self) -> bool:
-        """Whether any of it may be applied."""
-        return bool(self.patch.writable)
-
     def difference(self, planned: Application, most_bytes: int) -> tuple[bytes, int]:
         """The first bytes of what an application changes, as a patch, and the size of the whole. Raises `MassgenError`
         store_unavailable, disk_full.

@@ -9,7 +9,6 @@ from massgen_mcp.money.estimate import classify_work
 from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.state import folded
 from massgen_mcp.runs.engine import EndedRow, Engine, FrozenRequest
-from massgen_mcp.runs.store.records import whole_records
 from massgen_mcp.statistics.digest import RunDigest, digest_of
 from massgen_mcp.statistics.sums import NEWEST, CountedRun, compute_first_answer_medians
 
@@ -37,7 +36,7 @@ def counted_runs(
         read: dict[int, RunDigest | None] = {}
         for ended in missing[first : first + BATCH]:
             with suppress(MassgenError, LookupError):  # it cannot be read now
-                read[ended.row.number] = digest_of(folded(whole_records(engine.files.of(ended.row))))
+                read[ended.row.number] = digest_of(folded(engine.files.of(ended.row).event_log.read_intact()))
         engine.store.ended.keep_digests(read)
         digests |= read
     runs = [_counted(ended, digest) for ended in found if (digest := digests[ended.row.number]) is not None]

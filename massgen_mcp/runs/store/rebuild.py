@@ -13,7 +13,6 @@ from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, LostRun, NewRun, RunFiles, RunRow
 from massgen_mcp.runs.engine.files import LEFT
 from massgen_mcp.runs.store.opening import LocalEngine
-from massgen_mcp.runs.store.records import whole_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def rebuild(engine: LocalEngine) -> Rebuilt:
     with engine.files.making():  # nothing is deleted meanwhile because it has no row
         present = {files.path.name: files for files in engine.files.begun()}
         known = engine.store.index.find_known(list(present))
-        lost = [_lost(files) for run_id, files in present.items() if run_id not in known]
+        lost = [_read_lost_run(files) for run_id, files in present.items() if run_id not in known]
         entered = engine.store.moves.restore(sorted(_without_orphans(engine, lost), key=lambda one: one.created))
     for run_id in entered:  # its runner may have told of the end just before there was a row
         state = _state(present[run_id])
@@ -51,7 +50,7 @@ def rebuild(engine: LocalEngine) -> Rebuilt:
     return Rebuilt(put_away, rows)
 
 
-def _lost(files: RunFiles) -> LostRun:
+def _read_lost_run(files: RunFiles) -> LostRun:
     """What the directory tells. A run that has not begun is entered as one that somebody has to resume: whether its
     start was ever acknowledged stood in the list alone.
     """
@@ -83,4 +82,4 @@ def _without_orphans(engine: Engine, lost: Sequence[LostRun]) -> Iterator[LostRu
 
 
 def _state(files: RunFiles) -> RunState:
-    return folded(whole_records(files))
+    return folded(files.event_log.read_intact())

@@ -19,8 +19,7 @@ from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.document import report
 from massgen_mcp.page.left_out import Most
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
-from massgen_mcp.runs.store.records import whole_records
+from massgen_mcp.runs.engine import RunFiles
 
 FilesOf = Callable[[str], RunFiles]
 """The files of another run, by its id. Raises `MassgenError`."""
@@ -78,25 +77,17 @@ class _Nested:
     """A run inside another one, as far as it was read."""
 
     def __init__(self, files: RunFiles, environ: Mapping[str, str]) -> None:
-        self._reader: EventReader | None = files.event_log.follow(text=False)
+        self._reader = files.event_log.follow(text=False)
         self._state = RunState()
         self._records: list[LogRecord] = []
         self._reported = replace(_reported(files, self._state, environ), records=self._records)
 
     def reported(self) -> ReportedRun:
         """Raises `MassgenError` store_unavailable, `LookupError`."""
-        for record in self._new():
+        for record in self._reader.read_intact():
             self._state.apply(record)
             self._records.append(record)
         return self._reported
-
-    def _new(self) -> list[LogRecord]:
-        """Those before a damage, if there is one."""
-        try:
-            return self._reader.read() if self._reader else []
-        except DamagedJournal as damage:
-            self._reader = None
-            return damage.intact
 
 
 def _reported(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> ReportedRun:
@@ -111,5 +102,5 @@ def _reported(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Rep
         config = run.read_request().config
         policy, backends = config.orchestrator.checks_policy, [agent.backend for agent in config.agents]
     return ReportedRun(
-        state, whole_records(run), patch_of, redactor_for(environ, backends), policy, applied_at(run.changes)
+        state, run.event_log.read_intact(), patch_of, redactor_for(environ, backends), policy, applied_at(run.changes)
     )

@@ -13,12 +13,10 @@ from threading import Lock
 import anyio
 
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import (
     CallerAnswer,
-    DamagedJournal,
     Engine,
     EventReader,
     Liveness,
@@ -36,8 +34,6 @@ SAFETY_SECONDS = 30.0
 
 NO_WORKER = "no worker is alive"
 """How `held_up_by` begins where runs are for workers, and it is not for the caller to do something."""
-BATCH = 2000
-"""So many events are in memory at once while they are folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +113,6 @@ class RunWatch:
         self._folded = RunState()
         self._shown = RunState()
         """What was folded at the last look: whoever was given it reads it while more is folded in."""
-        self._damage: MassgenError | None = None
         self.over = False
         """Whether nothing more is to be read here: the run has ended, or its record is damaged."""
         self._looking = Lock()
@@ -138,9 +133,10 @@ class RunWatch:
         directory = self._files.of(row)
         if row.expired:
             raise expired_run(row)
-        self._read(directory)
+        reader = self._reader = self._reader or directory.event_log.follow(text=False)
+        self._read(reader)
         snapshot = copy(self._shown)
-        newer = self._newer(row, directory)
+        newer = self._newer(row, reader, directory)
         if snapshot.state in TERMINAL_STATES:
             if row.state == "interrupted" and (newer or self._held_up(row)):
                 self._store.leases.end(self._run_id, snapshot)  # nobody comes to write the last of its files
@@ -155,7 +151,7 @@ class RunWatch:
         held_up_by = None
         if snapshot.state == "interrupted" or (self._engine.pool is not None and snapshot.state == "queued"):
             held_up_by = str(newer) if newer else self._held_up(row)
-        damage = self._damage or _find_loss(row, snapshot, directory)
+        damage = reader.damage or _find_loss(row, snapshot, directory)
         if row.state in TERMINAL_STATES:
             self._files.fetch(row)
         self.over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
@@ -187,14 +183,13 @@ class RunWatch:
                 if (ended := nested.as_nested()) is not None:
                     snapshot.end_nested(ended)
 
-    def _newer(self, row: RunRow, directory: RunFiles) -> JournalNewer | None:
-        read = self._reader.newer if self._reader else None
-        if read is None and row.state == "interrupted":
+    def _newer(self, row: RunRow, reader: EventReader, directory: RunFiles) -> JournalNewer | None:
+        if reader.newer is None and row.state == "interrupted":
             try:
                 directory.read_request()
             except JournalNewer as newer:
                 return newer
-        return read
+        return reader.newer
 
     def _is_lost(self, row: RunRow) -> bool:
         """Whether the process that worked on a running run is gone; the store knows it then, too."""
@@ -208,26 +203,17 @@ class RunWatch:
         self._store.leases.interrupt(row.fingerprint, of_runner=row.runner)
         return True
 
-    def _read(self, directory: RunFiles) -> None:
+    def _read(self, reader: EventReader) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
-        reader = self._reader = self._reader or directory.event_log.follow(text=False)
         seen = self._folded.seq
-        while records := self._new(reader):
-            for record in records:
-                try:
-                    self._folded.apply(record)
-                except LookupError:
-                    if reader.newer is None:
-                        raise  # otherwise it is about something that an unread event brought in
+        for record in reader.read_intact():
+            try:
+                self._folded.apply(record)
+            except LookupError:
+                if reader.newer is None:
+                    raise  # otherwise it is about something that an unread event brought in
         if self._folded.seq > seen:
             self._shown = deepcopy(self._folded)
-
-    def _new(self, reader: EventReader) -> list[LogRecord]:
-        try:
-            return reader.read(BATCH)
-        except DamagedJournal as damage:
-            self._damage = damage
-            return damage.intact
 
 
 class KeptWatches:

@@ -152,17 +152,6 @@ class SharedFiles(FileStore):
             self._events_of(row.run_id).forget()
 
 
-@dataclass(frozen=True, slots=True)
-class NotifiedFollower:
-    """See `engine.Follower`: there is always somebody who tells news."""
-
-    subscription: Subscription
-
-    async def changed(self) -> bool:
-        await self.subscription.heard()
-        return True
-
-
 class WorkerNews:
     """See `engine.NewsHost`, for a worker. `executes`: whether it does, by run id. Made in its event loop."""
 
@@ -178,7 +167,7 @@ class WorkerNews:
         self._appender.tell(run_id, milestone=milestone)
 
     async def woken(self) -> None:
-        await self._subscription.heard()
+        await self._subscription.changed()
 
 
 class ClusterLiveness:
@@ -188,7 +177,7 @@ class ClusterLiveness:
         self._database, self._store, self._listener = database, store, listener
 
     def runner_alive(self, fingerprint: str) -> bool:
-        return self._store.workers.has_pool(fingerprint, SILENT_SECONDS)
+        return fingerprint in self._store.workers.count_by_pool(SILENT_SECONDS)
 
     def wake(self, fingerprint: str) -> bool:  # noqa: ARG002 - as of all stores
         """Its job has woken a worker of the pool."""
@@ -202,11 +191,11 @@ class ClusterLiveness:
         return False
 
     @contextmanager
-    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[NotifiedFollower]:  # noqa: ARG002 - as of all stores
+    def following(self, row: RunRow, run: RunFiles, *, milestones: bool = False) -> Generator[Subscription]:  # noqa: ARG002 - as of all stores
         marks = "+!" if milestones else "-+!"
         subscription = Subscription(lambda run_id, mark: run_id == row.run_id and mark in marks)
         with self._listener.subscribed(subscription):
-            yield NotifiedFollower(subscription)
+            yield subscription
 
     def announce(self, row: RunRow, run: RunFiles) -> None:  # noqa: ARG002 - as of all stores
         with self._database.reading() as db:

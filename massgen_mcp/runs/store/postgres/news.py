@@ -31,7 +31,9 @@ def notify(connection: PostgresConnection, news: Iterable[str]) -> None:
 
 
 class Subscription:
-    """Hears of some news, in the event loop in which it was made."""
+    """Hears of some news, in the event loop in which it was made. See `engine.Follower`: there is always somebody who
+    tells news.
+    """
 
     def __init__(self, wants: Callable[[str, str], bool]) -> None:
         """`wants`: whether it is to hear of a run id with a mark; called from any thread."""
@@ -47,10 +49,11 @@ class Subscription:
                 lambda: self._news.set()  # noqa: PLW0108 - the one that is there then
             )
 
-    async def heard(self) -> None:
-        """Return as soon as there is news since the last call; the first call returns at once."""
+    async def changed(self) -> bool:
+        """Return True as soon as there is news since the last call; the first call returns at once."""
         await self._news.wait()
         self._news = anyio.Event()
+        return True
 
 
 class NewsListener:

@@ -127,12 +127,6 @@ class WorkerRegistry(StorePart):
         with self._scope.database.reading() as db:
             return dict(db.execute(query, (seconds,)).fetchall())
 
-    def has_pool(self, pool: str, seconds: float) -> bool:
-        """Whether a worker of this pool was seen within so many seconds."""
-        query = "SELECT 1 FROM workers WHERE pool = ? AND seen > now() - make_interval(secs => ?) LIMIT 1"
-        with self._scope.database.reading() as db:
-            return db.execute(query, (pool, seconds)).fetchone() is not None
-
     def measure_clock(self) -> float:
         """By how many seconds this machine's clock is ahead of PostgreSQL's, at least."""
         with self._scope.database.reading() as db:
