@@ -14,22 +14,17 @@ from typing import Any
 import psycopg
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.store.postgres.schema import SCHEMA, SCHEMA_VERSION, check_schema
+from massgen_mcp.runs.store.postgres.schema import MOVING_LOCK, SCHEMA, SCHEMA_VERSION, STORE_LOCK, check_schema
 
 CONNECT_SECONDS = 10
 PATIENCE_SECONDS = 20.0
 """For so long a connection that was lost is tried again, as long as a restart of PostgreSQL takes."""
 RETRY_SECONDS = 0.2
 ATTEMPTS = 5
-STORE_LOCK = 7_103_001
-"""Of the advisory lock that orders what changes rows of runs."""
 IDLE_SECONDS = 4
 """A process that stops for so long within a transaction loses it: others wait for what it holds."""
 SESSION = f"SET search_path TO {SCHEMA}; SET idle_in_transaction_session_timeout TO '{IDLE_SECONDS}s'".encode()
 """What every connection begins with."""
-
-MOVING_LOCK = 7_103_003
-"""Of whoever moves a run out or in."""
 
 PostgresConnection = psycopg.Connection[tuple[Any, ...]]
 

@@ -14,7 +14,10 @@ from massgen_mcp.errors import MassgenError
 
 SCHEMA = "massgen"
 """Everything of ours is in this schema of the database."""
-UPGRADE_LOCK = 7_103_002
+STORE_LOCK, UPGRADE_LOCK, SHARES_LOCK, MOVING_LOCK = range(7_103_001, 7_103_005)
+"""The advisory locks of the store. In this order they are held while rows of runs change, while the tables are
+upgraded, while a worker renews its shares, and while a run moves out or in.
+"""
 OURS, THEIRS = "massgen", "procrastinate"
 _STEPS = sorted(
     file.name for file in (resources.files(f"{__package__}") / "steps").iterdir() if file.name.endswith(".sql")

@@ -16,10 +16,9 @@ from massgen_mcp.backends.limiter import Destination, LimiterPolicy
 from massgen_mcp.config.providers.addresses import is_loopback
 from massgen_mcp.runs.engine.connection import SqlConnection
 from massgen_mcp.runs.store.postgres.database import LazyConnection, PostgresConnection, translated
+from massgen_mcp.runs.store.postgres.schema import SHARES_LOCK
 from massgen_mcp.threads import in_thread
 
-SHARES_LOCK = 7_103_003
-"""Of the advisory lock that orders the renewals of all workers."""
 FROZEN_SECONDS = 2
 """A worker that stands still for so long in the middle of a renewal keeps nobody waiting any more."""
 TURN_SECONDS = 5.0
