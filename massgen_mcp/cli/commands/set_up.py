@@ -1,26 +1,15 @@
 """Verbs that set massgen up."""
 
 import argparse
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from massgen_mcp.cli.arguments import JSON
-from massgen_mcp.cli.command_line import argument
+from massgen_mcp.cli.command_line import argument, make_pattern_type
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 from massgen_mcp.cli.verb import Verb
 
-
-def _make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise argparse.ArgumentTypeError(f"expected {expected}")
-        return text
-
-    return check
-
-
-variable_name = _make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, not its value")
-_entry_name = _make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
+variable_name = make_pattern_type(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable, not its value")
+_entry_name = make_pattern_type(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", "letters, digits, - and _")
 OF_CLIENT = (
     JSON,
     argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS)),
