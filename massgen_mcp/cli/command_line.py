@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.exits import EXIT_USAGE
+from massgen_mcp.cli.exits import EXIT_USAGE, UsageError
 from massgen_mcp.nearest import did_you_mean, nearest
 
 _PLAINER = (
@@ -125,15 +125,6 @@ trust_argument = make_pattern_type(
 def argument(*names: str, **how: Any) -> CommandArgument:  # noqa: ANN401 - as argparse
     """What `add_argument` of argparse takes, for a table."""
     return names, how
-
-
-class UsageError(Exception):
-    """A wrong command line, in words, and the exit code that it has. `means_verb`: no question was meant."""
-
-    def __init__(self, message: str, exit_code: int, *, means_verb: bool = False) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-        self.means_verb = means_verb
 
 
 class Parser(argparse.ArgumentParser):
