@@ -28,7 +28,6 @@ from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.engine import RunFilter, RunRow
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 logger = logging.getLogger(__name__)
@@ -192,14 +191,17 @@ class EditorAgent(JsonRpcConnection):
         return {}
 
     async def _listed(self, cwd: object) -> list[dict[str, Any]]:
-        """The sessions of editors, newest first; those of one directory, if one is named."""
+        """The sessions of editors, newest first; those of one directory, if one is named. The first directory of a run
+        is the one in which its session was opened.
+        """
         views = await self._service.watcher.list_runs(limit=LISTED_RUNS, keep=_is_of_an_editor)
         found: dict[str, dict[str, Any]] = {}
         for view in views:
-            if (place := await anyio.to_thread.run_sync(_place_of, view)) is None or cwd not in (None, place):
+            places = await anyio.to_thread.run_sync(view.read_context_paths)
+            if not places or cwd not in (None, places[0]):
                 continue
             updated = datetime.fromtimestamp(view.row.ended or view.row.created, UTC).isoformat()
-            entry = found.setdefault(view.row.session_id or "", {"cwd": place, "updatedAt": updated})
+            entry = found.setdefault(view.row.session_id or "", {"cwd": places[0], "updatedAt": updated})
             entry["title"] = preview(view.row.question, TITLE_CHARACTERS)
         return [{"sessionId": session_id, **entry} for session_id, entry in found.items()]
 
@@ -292,13 +294,6 @@ class EditorAgent(JsonRpcConnection):
 
 def _is_of_an_editor(row: RunRow) -> bool:
     return row.session_id is not None and row.session_id.startswith(SESSION_PREFIX)
-
-
-def _place_of(view: RunView) -> str | None:
-    """The directory in which the session was opened, as far as the run was given it."""
-    with suppress(MassgenError):
-        return next((one.path for one in view.directory.read_request().config.orchestrator.context_paths), None)
-    return None
 
 
 def _nothing(_method: str, _params: Mapping[str, Any]) -> None:

@@ -433,8 +433,7 @@ async def offered(service: RunService, environ: Mapping[str, str]) -> dict[str, 
 def _directories(recent: Sequence[RunView]) -> list[str]:
     found: list[str] = []
     for view in recent:
-        with suppress(MassgenError):  # it has expired, or a newer version wrote it
-            found += [one.path for one in view.directory.read_request().config.orchestrator.context_paths]
+        found += view.read_context_paths()
     return found
 
 
