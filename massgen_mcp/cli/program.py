@@ -10,14 +10,13 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from massgen_mcp.cli.commands import NAMES, load_verb
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_STOPPED, EXIT_USAGE, UsageError
 from massgen_mcp.cli.old_spellings import VERBS, modernize
 from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from massgen_mcp.cli.verb import Verb
 
