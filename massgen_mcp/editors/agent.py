@@ -153,7 +153,7 @@ class EditorAgent(JsonRpcConnection):
             case "session/resume", {"sessionId": str(session_id), "cwd": str(cwd)}:
                 return await self._loaded(session_id, cwd, tells=False)
             case "session/close", {"sessionId": str(session_id)}:
-                return await self._closed(self._session(session_id))
+                return await self._close_session(self._session(session_id))
             case "session/list", _:
                 return {"sessions": await self._listed(params.get("cwd"))}
             case "session/prompt", {"sessionId": str(session_id), "prompt": blocks} if isinstance(blocks, list):
@@ -183,8 +183,8 @@ class EditorAgent(JsonRpcConnection):
         known = await anyio.to_thread.run_sync(teams, self._environ)
         return self._sessions.setdefault(session_id, EditorSession(session_id, path, known))
 
-    async def _closed(self, session: EditorSession) -> dict[str, Any]:
-        """With what it is working on; the store still has it."""
+    async def _close_session(self, session: EditorSession) -> dict[str, Any]:
+        """Close it with what it is working on; the store still has it."""
         if session.turn is not None:
             await session.turn.cancel()
         self._sessions.pop(session.id, None)

@@ -64,7 +64,7 @@ TIMES_AS_LONG = 8
 """... and so many times as long as the last one took to draw and to put into bytes: a long run takes no more than a
 part of a core."""
 BREATH_SECONDS = 15.0
-"""After so long without news a viewer is sent an empty line, so that nobody takes the stream for dead."""
+"""After so long without news a viewer is sent an empty line, so that the stream is not taken for dead."""
 
 
 class Feeds:

@@ -84,7 +84,9 @@ def way_back(run: ForegroundRun) -> str:
 
 def _members(config: Config) -> str:
     names = [f"{agent.id} ({agent.models})" for agent in config.agents]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    more = ""
+    if len(names) > _MOST_NAMED:
+        more = f" and {len(names) - _MOST_NAMED} more"
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
