@@ -93,23 +93,19 @@ class ChatAgent(ABC):
 
         Raises `MassgenError("invalid_arguments")` for messages that no model could be sent, and `BackendError`.
         """
-        ...
 
     @property
     @abstractmethod
     def conversation_history(self) -> list[dict[str, Any]]:
         """The messages so far, as dictionaries, without the system message. A copy."""
-        ...
 
     @abstractmethod
     def reset(self) -> None:
         """Forget the conversation, and a system message that came with it."""
-        ...
 
     @abstractmethod
     def get_status(self) -> dict[str, Any]:
         """What the agent is, and how long its conversation has become."""
-        ...
 
     async def simple_chat(self, user_message: str) -> str:
         """Say one thing; returns the text of the reply."""

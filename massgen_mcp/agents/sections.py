@@ -102,7 +102,9 @@ def _model_of(backend_type: str, model: str) -> str:
 
 def type_of(backend: str) -> str:
     """The backend type of this name or alias. Raises `MassgenError("config_invalid")` with the nearest name."""
-    return CLAUDE_CODE if backend == CLAUDE_CODE else named_provider(backend).type
+    if backend == CLAUDE_CODE:
+        return CLAUDE_CODE
+    return named_provider(backend).type
 
 
 def expertise(domain: str, level: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -117,11 +118,10 @@ async def batch(
         return (await prepared(question.question, own, max_usd=limit, cwd=cwd)).request
 
     environ = with_given_keys(os.environ)
-    with batches.ResultsFile.opened(Path(results)) as file:
-        service = RunService(local_engine(find_home(environ)), environ)
-        try:
-            batch = batches.Batch(asked, file, lambda _: None)
-            await batch.ask(request_of, service, concurrency, max_usd)
-        finally:
-            service.close()
+    with (
+        batches.ResultsFile.opened(Path(results)) as file,
+        closing(RunService(local_engine(find_home(environ)), environ)) as service,
+    ):
+        batch = batches.Batch(asked, file, lambda _: None)
+        await batch.ask(request_of, service, concurrency, max_usd)
     return [dict(result) for result in batch.results]

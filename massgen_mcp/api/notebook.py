@@ -68,7 +68,9 @@ def this_notebook() -> Notebook | None:
     """None: no cell of a notebook calls us, but a program, or a person in a terminal."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return Notebook() if getattr(shell, "kernel", None) is not None else None
+    if getattr(shell, "kernel", None) is None:
+        return None
+    return Notebook()
 
 
 def _html(run: RunState, kept: RemainingFiles) -> str:

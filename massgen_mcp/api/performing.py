@@ -53,14 +53,13 @@ async def _apply_changes(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
         application = await run.apply(ended, dry_run=bool(held_back))
     except MassgenError as error:
         fields = {"status": "failed", "reason": str(error)}
-        await run.note_application(ended, fields)
-        return {"applied": fields}
-    if application is None:
-        return {}
-    why = ""
-    if application.state == "clean":
-        why = f"{held_back[:1].upper()}{held_back[1:]}, so massgen didn't apply the changes."
-    fields = application_fields(application, why)
+    else:
+        if application is None:
+            return {}
+        why = ""
+        if application.state == "clean":
+            why = f"{held_back[:1].upper()}{held_back[1:]}, so massgen didn't apply the changes."
+        fields = application_fields(application, why)
     await run.note_application(ended, fields)
     return {"applied": fields}
 

@@ -5,13 +5,13 @@ likely meant.
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.exits import EXIT_USAGE
+from massgen_mcp.cli.exits import EXIT_USAGE, UsageError
 from massgen_mcp.nearest import did_you_mean, nearest
 
 _PLAINER = (
@@ -100,32 +100,31 @@ _DASHES = ("\N{EM DASH}", "\N{EN DASH}", "\N{MINUS SIGN}")
 
 AS_IT_IS = "as it is"
 """The value of `--trust` alone: accept it, whatever it is now."""
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 CommandArgument = tuple[tuple[str, ...], Mapping[str, Any]]
 ArgumentGroups = Mapping[str, Sequence[CommandArgument]]
 """By the heading that they have in the help; none: as argparse heads them."""
 
 
-def trust_argument(text: str) -> str:
-    """Check the value of `--trust`. Raises `ArgumentTypeError`."""
-    if text != AS_IT_IS and not _DIGEST.fullmatch(text):
-        raise argparse.ArgumentTypeError("expected sha256: followed by 64 hexadecimal digits, or no value")
-    return text
+def make_pattern_type(pattern: str, expected: str) -> Callable[[str], str]:
+    """Return the check of a value for `add_argument`. It raises `ArgumentTypeError`."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"expected {expected}")
+        return text
+
+    return check
+
+
+trust_argument = make_pattern_type(
+    rf"{AS_IT_IS}|sha256:[0-9a-f]{{64}}", "sha256: followed by 64 hexadecimal digits, or no value"
+)
 
 
 def argument(*names: str, **how: Any) -> CommandArgument:  # noqa: ANN401 - as argparse
     """What `add_argument` of argparse takes, for a table."""
     return names, how
-
-
-class UsageError(Exception):
-    """A wrong command line, in words, and the exit code that it has. `means_verb`: no question was meant."""
-
-    def __init__(self, message: str, exit_code: int, *, means_verb: bool = False) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-        self.means_verb = means_verb
 
 
 class Parser(argparse.ArgumentParser):

@@ -94,3 +94,12 @@ CODES_OF_QUESTION = ExitCodes(EXIT_CONFIG, EXIT_INTERRUPTED, exit_of_question_er
 CODES_OF_REVIEW = ExitCodes(EXIT_EXECUTION, EXIT_INTERRUPTED, exit_of_review_error)
 CODES_OF_VERBS = ExitCodes(EXIT_USAGE, EXIT_STOPPED, exit_of_error)
 """A wrong command line has a code of its own, because 2 is what `wait` says of a run that continues."""
+
+
+class UsageError(Exception):
+    """A wrong command line, in words, and the exit code that it has. `means_verb`: no question was meant."""
+
+    def __init__(self, message: str, exit_code: int, *, means_verb: bool = False) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.means_verb = means_verb

@@ -55,8 +55,4 @@ def _is_of_directory(view: RunView, cwd: Path) -> bool:
         return Path(view.row.directory).is_relative_to(cwd / ".massgen")
     if view.row.expired or view.row.parent is not None:
         return False
-    try:
-        paths = view.directory.read_request().config.orchestrator.context_paths
-    except (MassgenError, OSError):
-        return False
-    return any(os.path.realpath(context.path) == os.path.realpath(cwd) for context in paths)
+    return any(os.path.realpath(path) == os.path.realpath(cwd) for path in view.read_context_paths())

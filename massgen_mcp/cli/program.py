@@ -10,12 +10,13 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_STOPPED, EXIT_USAGE
+from massgen_mcp.cli.commands import NAMES, load_verb
+from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_STOPPED, EXIT_USAGE, UsageError
+from massgen_mcp.cli.old_spellings import VERBS, modernize
 from massgen_mcp.cli.process import leave_on_interrupt, open_closed_streams
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from massgen_mcp.cli.verb import Verb
 
@@ -38,8 +39,6 @@ def main(program: ProgramName, arguments: Sequence[str] | None = None) -> None:
         from massgen_mcp.cli.candidates import answer_shell
 
         answer_shell(program)
-    from massgen_mcp.cli.command_line import UsageError
-
     try:
         verb, options = read(program, words)
     except UsageError as error:
@@ -61,10 +60,6 @@ def main(program: ProgramName, arguments: Sequence[str] | None = None) -> None:
 
 def read(program: ProgramName, words: Sequence[str]) -> tuple["Verb", Any]:
     """Return the verb and its options. Raises `UsageError`; exits for --help and --version."""
-    from massgen_mcp.cli.command_line import UsageError
-    from massgen_mcp.cli.commands import load_verb
-    from massgen_mcp.cli.old_spellings import modernize
-
     name, rest = choose_verb(program, words)
     verb_name, rest = modernize(name, rest)
     verb = load_verb(verb_name)
@@ -82,9 +77,6 @@ def read(program: ProgramName, words: Sequence[str]) -> tuple["Verb", Any]:
 
 def choose_verb(program: ProgramName, words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the name of the verb, and the words that are for it. Raises `UsageError`."""
-    from massgen_mcp.cli.commands import NAMES
-    from massgen_mcp.cli.old_spellings import VERBS
-
     first, *rest = words or [""]
     if first in ("-h", "--help"):
         return "help", []
@@ -112,9 +104,6 @@ def _count_leading_options(words: Sequence[str]) -> int:
 
 def _refuse_order(words: Sequence[str]) -> None:
     """Refuse options of a verb before it, where the server does not know them."""
-    from massgen_mcp.cli.command_line import UsageError
-    from massgen_mcp.cli.commands import NAMES
-
     verb = next((word for word in words if word in NAMES), None)
     if verb is None:
         return
@@ -126,7 +115,6 @@ def _refuse_order(words: Sequence[str]) -> None:
 
 def _refuse_words(words: Sequence[str]) -> None:
     """Refuse what is no verb, where a question has to be asked in another way."""
-    from massgen_mcp.cli.command_line import UsageError
     from massgen_mcp.cli.massgen.options import find_misspelling
 
     plain = shlex.quote(" ".join(word for word in words if not word.startswith("-"))[:80])
@@ -143,15 +131,13 @@ def is_prose(words: Sequence[str]) -> bool:
     return not (_ID.fullmatch(words[0]) or os.path.lexists(words[0]))
 
 
-def _ask_whether_question(words: Sequence[str], error: Exception) -> tuple["Verb", Any]:
+def _ask_whether_question(words: Sequence[str], error: UsageError) -> tuple["Verb", Any]:
     """Ask a person at a terminal whether a sentence that begins with a verb is meant; elsewhere refuse it."""
     from massgen_mcp.cli.asking import confirm, on_terminal
-    from massgen_mcp.cli.command_line import UsageError
-    from massgen_mcp.cli.commands import load_verb
 
     sentence = " ".join(words)
     if len(words) > PROSE_WORDS and on_terminal() and confirm(f"Ask a team: {sentence!r}", default=False):
         verb = load_verb("ask")
         return verb, verb.parse(["--", sentence])
     question = f"to ask this as a question: massgen -- {shlex.quote(sentence)}"
-    raise UsageError(f"{error}\n{question}", getattr(error, "exit_code", EXIT_USAGE))
+    raise UsageError(f"{error}\n{question}", error.exit_code)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.service import RunService
@@ -15,8 +15,6 @@ def run_service(*, here: bool = False) -> Generator[RunService]:
     `MassgenError` store_unavailable, invalid_arguments.
     """
     home = find_home(os.environ)
-    service = RunService(local_engine(home) if here else open_engine(home, os.environ), os.environ)
-    try:
+    engine = local_engine(home) if here else open_engine(home, os.environ)
+    with closing(RunService(engine, os.environ)) as service:
         yield service
-    finally:
-        service.close()

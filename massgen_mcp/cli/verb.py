@@ -15,10 +15,10 @@ NEWEST = ("latest", "last")
 
 
 class Verb:
-    """A verb of the command line; `massgen_mcp.cli.commands` has them, and their names."""
+    """A verb of the command line; `massgen_mcp.cli.commands` has them, and their names. One with rules of its own is an
+    instance of a subclass.
+    """
 
-    help: ClassVar[str]
-    arguments: ClassVar[Sequence[CommandArgument]] = ()
     groups: ClassVar[ArgumentGroups] = {}
     """In place of `arguments`, where the help has headings."""
     description: ClassVar[str] = ""
@@ -27,19 +27,26 @@ class Verb:
     """What stands below the options in the verb's own help."""
     parser: ClassVar[type[Parser]] = Parser
     package: ClassVar[str] = "massgen_mcp.cli.massgen_mcp.verbs"
-    work: str = ""
-    """MODULE:FUNCTION, in `package`, of an `async def` that takes the options and returns the exit code. Imported only
-    to run it; if a verb says nothing else, `run` of the module of its name.
-    """
     codes: ExitCodes = CODES_OF_VERBS
-    changes_run: bool = False
-    """It changes the run that is named, and asks about one that is not, where someone can be asked."""
     is_private: bool = True
     """Files that it writes are for this user alone, whatever the umask."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.work = self.work or f"{name}:run"
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        work: str = "",
+        changes_run: bool = False,
+        arguments: Sequence[CommandArgument] = (),
+    ) -> None:
+        """`summary`: its line in the help. `work`: MODULE:FUNCTION, in `package`, of an `async def` that takes the
+        options and returns the exit code; imported only to run it, and without one `run` of the module of its name.
+        `changes_run`: it changes the run that is named, and asks about one that is not, where someone can be asked.
+        """
+        self.name, self.help, self.arguments = name, summary, arguments
+        self.work = work or f"{name}:run"
+        self.changes_run = changes_run
 
     def make_parser(self) -> Parser:
         return self.parser(

@@ -28,7 +28,6 @@ from massgen_mcp.request.team import NamedTeam, choose_team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.engine import RunFilter, RunRow
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 logger = logging.getLogger(__name__)
@@ -154,7 +153,7 @@ class EditorAgent(JsonRpcConnection):
             case "session/resume", {"sessionId": str(session_id), "cwd": str(cwd)}:
                 return await self._loaded(session_id, cwd, tells=False)
             case "session/close", {"sessionId": str(session_id)}:
-                return await self._closed(self._session(session_id))
+                return await self._close_session(self._session(session_id))
             case "session/list", _:
                 return {"sessions": await self._listed(params.get("cwd"))}
             case "session/prompt", {"sessionId": str(session_id), "prompt": blocks} if isinstance(blocks, list):
@@ -184,22 +183,25 @@ class EditorAgent(JsonRpcConnection):
         known = await anyio.to_thread.run_sync(teams, self._environ)
         return self._sessions.setdefault(session_id, EditorSession(session_id, path, known))
 
-    async def _closed(self, session: EditorSession) -> dict[str, Any]:
-        """With what it is working on; the store still has it."""
+    async def _close_session(self, session: EditorSession) -> dict[str, Any]:
+        """Close it with what it is working on; the store still has it."""
         if session.turn is not None:
             await session.turn.cancel()
         self._sessions.pop(session.id, None)
         return {}
 
     async def _listed(self, cwd: object) -> list[dict[str, Any]]:
-        """The sessions of editors, newest first; those of one directory, if one is named."""
+        """The sessions of editors, newest first; those of one directory, if one is named. The first directory of a run
+        is the one in which its session was opened.
+        """
         views = await self._service.watcher.list_runs(limit=LISTED_RUNS, keep=_is_of_an_editor)
         found: dict[str, dict[str, Any]] = {}
         for view in views:
-            if (place := await anyio.to_thread.run_sync(_place_of, view)) is None or cwd not in (None, place):
+            places = await anyio.to_thread.run_sync(view.read_context_paths)
+            if not places or cwd not in (None, places[0]):
                 continue
             updated = datetime.fromtimestamp(view.row.ended or view.row.created, UTC).isoformat()
-            entry = found.setdefault(view.row.session_id or "", {"cwd": place, "updatedAt": updated})
+            entry = found.setdefault(view.row.session_id or "", {"cwd": places[0], "updatedAt": updated})
             entry["title"] = preview(view.row.question, TITLE_CHARACTERS)
         return [{"sessionId": session_id, **entry} for session_id, entry in found.items()]
 
@@ -292,13 +294,6 @@ class EditorAgent(JsonRpcConnection):
 
 def _is_of_an_editor(row: RunRow) -> bool:
     return row.session_id is not None and row.session_id.startswith(SESSION_PREFIX)
-
-
-def _place_of(view: RunView) -> str | None:
-    """The directory in which the session was opened, as far as the run was given it."""
-    with suppress(MassgenError):
-        return next((one.path for one in view.directory.read_request().config.orchestrator.context_paths), None)
-    return None
 
 
 def _nothing(_method: str, _params: Mapping[str, Any]) -> None:

@@ -4,16 +4,15 @@ import os
 import sys
 from collections.abc import Mapping
 
-import anyio.to_thread
-from anyio.abc import ByteReceiveStream, ByteSendStream
+import anyio
+from anyio.abc import ByteSendStream
+from anyio.streams.file import FileReadStream
 
 from massgen_mcp.editors.agent import EditorAgent
 from massgen_mcp.json_rpc import ConnectionBroken
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.transport import leave, leave_with_parent
 from massgen_mcp.threads import in_thread
-
-PIECE_BYTES = 64 * 1024
 
 
 async def serve_editor(service: RunService, environ: Mapping[str, str]) -> None:
@@ -25,26 +24,13 @@ async def serve_editor(service: RunService, environ: Mapping[str, str]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(leave_with_parent, os.getppid())
-        agent = EditorAgent(_Output(writing), _Input(reading), service, environ, tasks)
+        incoming = FileReadStream(os.fdopen(reading, "rb", buffering=0))
+        agent = EditorAgent(_Output(writing), incoming, service, environ, tasks)
         try:
             await agent.read()
         except ConnectionBroken as broken:
             sys.stderr.write(f"ERROR invalid_arguments: cannot understand the editor's messages: {broken}\n")
         leave()
-
-
-class _Input(ByteReceiveStream):
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    async def receive(self, max_bytes: int = PIECE_BYTES) -> bytes:
-        piece = await anyio.to_thread.run_sync(os.read, self._descriptor, max_bytes)
-        if not piece:
-            raise anyio.EndOfStream
-        return piece
-
-    async def aclose(self) -> None:
-        os.close(self._descriptor)
 
 
 class _Output(ByteSendStream):

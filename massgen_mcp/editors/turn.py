@@ -92,7 +92,9 @@ class Turn:
             who = name_agent(view.snapshot, asked.agent) if asked.agent else "The team"
             await self.say(f"{who} asks: {asked.text}\n\nReply with your answer in your next message.")
         else:
-            advice = "" if view.row.moved else f" `massgen resume {run_id}` continues it."
+            advice = ""
+            if not view.row.moved:
+                advice = f" `massgen resume {run_id}` continues it."
             await self.say(f"The run is waiting: {reason_of(view)}.{advice}")
 
     async def ended(self, view: RunView) -> None:

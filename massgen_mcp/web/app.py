@@ -64,7 +64,7 @@ TIMES_AS_LONG = 8
 """... and so many times as long as the last one took to draw and to put into bytes: a long run takes no more than a
 part of a core."""
 BREATH_SECONDS = 15.0
-"""After so long without news a viewer is sent an empty line, so that nobody takes the stream for dead."""
+"""After so long without news a viewer is sent an empty line, so that the stream is not taken for dead."""
 
 
 class Feeds:
@@ -433,8 +433,7 @@ async def offered(service: RunService, environ: Mapping[str, str]) -> dict[str, 
 def _directories(recent: Sequence[RunView]) -> list[str]:
     found: list[str] = []
     for view in recent:
-        with suppress(MassgenError):  # it has expired, or a newer version wrote it
-            found += [one.path for one in view.directory.read_request().config.orchestrator.context_paths]
+        found += view.read_context_paths()
     return found
 
 

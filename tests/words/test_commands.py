@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.cli.command_line import UsageError, describe_arguments
+from massgen_mcp.cli.command_line import describe_arguments
 from massgen_mcp.cli.commands import NAMES, load_verb
+from massgen_mcp.cli.exits import UsageError
 from massgen_mcp.cli.old_spellings import OPTIONS, OPTIONS_TO_VERBS, VERBS
 from massgen_mcp.cli.program import choose_verb
 from massgen_mcp.cli.verb import Verb

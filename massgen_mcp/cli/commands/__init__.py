@@ -1,6 +1,7 @@
-"""The verbs, by the groups of the help, in its order. A group is a module, and a verb is a class of its name there."""
+"""The verbs, by the groups of the help, in its order. A group is a module, and `VERBS` there has its verbs."""
 
 from collections.abc import Mapping
+from copy import copy
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -28,4 +29,5 @@ NAMES = tuple(name for names in GROUPS.values() for name in names)
 def load_verb(name: str) -> "Verb":
     group = next(group for group, names in GROUPS.items() if name in names)
     module = import_module(_OF_THEIR_OWN.get(name) or f"{__name__}.{group.replace(' ', '_')}")
-    return getattr(module, f"{name.title().replace('-', '')}Verb")(name)
+    verb: Verb = next(verb for verb in module.VERBS if verb.name == name)
+    return copy(verb)  # options may change it

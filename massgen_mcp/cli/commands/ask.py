@@ -9,7 +9,6 @@ from massgen_mcp.cli.verb import Verb
 
 
 class AskVerb(Verb):
-    help = "ask a team; without a question, start a conversation"
     codes = CODES_OF_QUESTION
     is_private = False
 
@@ -25,13 +24,9 @@ class AskVerb(Verb):
         return ask(options)
 
 
-class StartVerb(AskVerb):
-    help = "ask in the background and print the run's ID"
-
-
-class BatchVerb(AskVerb):
-    help = "ask every question in a file"
-
-
-class InitVerb(AskVerb):
-    help = "create a config by answering a few questions"
+VERBS: Sequence[Verb] = (
+    AskVerb("ask", "ask a team; without a question, start a conversation"),
+    AskVerb("start", "ask in the background and print the run's ID"),
+    AskVerb("batch", "ask every question in a file"),
+    AskVerb("init", "create a config by answering a few questions"),
+)

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from massgen_mcp.cli.arguments import JSON, LOG_FORMAT, OF_RUN_TO_CHANGE, STORE, TRUST, YES, amount, output
@@ -52,7 +53,6 @@ OF_SERVER: ArgumentGroups = {
 
 
 class ServeVerb(Verb):
-    help = "run the MCP server over standard input and output, or over HTTP"
     groups = OF_SERVER
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
@@ -86,90 +86,97 @@ class ServeVerb(Verb):
             raise
 
 
-class WebVerb(Verb):
-    help = "show runs in your browser, where you can also start, steer and apply them"
-    arguments = (
-        JSON,
-        argument(
-            "--port",
-            metavar="N",
-            dest="web_port",
-            type=whole_number,
-            default=0,
-            help="port to listen on; default: a free one",
-        ),
-        argument("--open", action="store_true", help="open the page in the browser"),
-        STORE,
-    )
-
-
-class AcpVerb(Verb):
-    help = "run as an agent inside an editor (Agent Client Protocol)"
-
-
-class ExportVerb(Verb):
-    help = "export a run to one file, for import into another store"
-    work = "moving:export_run"
-    changes_run = True
-    arguments = (*OF_RUN_TO_CHANGE, YES, output("file to write; default: ID.tar.gz in this directory", dest="to"))
-
-
-class ImportVerb(Verb):
-    help = "import an exported run; if it hadn't ended, it continues here"
-    work = "moving:import_run"
-    arguments = (
-        JSON,
-        argument("file", metavar="FILE", type=Path, help="a file that `massgen export` wrote"),
-        argument(
-            "--back",
-            action="store_true",
-            help="import a run back into the store that exported it; needs --yes",
-        ),
-        argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
-        argument("--owner", metavar="NAME", help="the server user who will own the run; '' for none"),
-        TRUST,
-        STORE,
-    )
-
-
 class PruneVerb(Verb):
-    help = "delete old workspaces and results, or runs that you name"
-    arguments = (
-        JSON,
-        argument(
-            "run_ids", metavar="ID", nargs="*", help="delete these runs, including runs stored in project directories"
-        ),
-        argument("--dry-run", action="store_true", help="show what would be deleted, without deleting it"),
-        argument(
-            "--older-than",
-            type=amount,
-            metavar="DAYS",
-            help="delete runs older than this, ignoring the usual limits; not allowed with ID",
-        ),
-        STORE,
-    )
-
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         if options.run_ids and options.older_than is not None:
             return "--older-than selects runs by age; leave out either --older-than or the IDs"
         return None
 
 
-class PricesVerb(Verb):
-    help = "show the current price list, or load a newer one"
-    arguments = (
-        JSON,
-        argument("--from", dest="source", metavar="FILE|URL", help="load this list and use it from now on"),
-        argument("--installed", action="store_true", help="return to the installed list"),
-    )
-
-
-class AuditVerb(Verb):
-    help = "show which server user started, steered or applied each run, newest first"
-    arguments = (
-        JSON,
-        argument("--person", metavar="NAME", help="only this user's actions"),
-        argument("--run", metavar="ID", help="only actions on this run"),
-        argument("--limit", type=counting_number, default=100, metavar="N", help="list at most N actions (100)"),
-        STORE,
-    )
+VERBS: Sequence[Verb] = (
+    ServeVerb("serve", "run the MCP server over standard input and output, or over HTTP"),
+    Verb(
+        "web",
+        "show runs in your browser, where you can also start, steer and apply them",
+        arguments=(
+            JSON,
+            argument(
+                "--port",
+                metavar="N",
+                dest="web_port",
+                type=whole_number,
+                default=0,
+                help="port to listen on; default: a free one",
+            ),
+            argument("--open", action="store_true", help="open the page in the browser"),
+            STORE,
+        ),
+    ),
+    Verb("acp", "run as an agent inside an editor (Agent Client Protocol)"),
+    Verb(
+        "export",
+        "export a run to one file, for import into another store",
+        work="moving:export_run",
+        changes_run=True,
+        arguments=(*OF_RUN_TO_CHANGE, YES, output("file to write; default: ID.tar.gz in this directory", dest="to")),
+    ),
+    Verb(
+        "import",
+        "import an exported run; if it hadn't ended, it continues here",
+        work="moving:import_run",
+        arguments=(
+            JSON,
+            argument("file", metavar="FILE", type=Path, help="a file that `massgen export` wrote"),
+            argument(
+                "--back",
+                action="store_true",
+                help="import a run back into the store that exported it; needs --yes",
+            ),
+            argument("--yes", "-y", action="store_true", help="import the run even if another store may continue it"),
+            argument("--owner", metavar="NAME", help="the server user who will own the run; '' for none"),
+            TRUST,
+            STORE,
+        ),
+    ),
+    PruneVerb(
+        "prune",
+        "delete old workspaces and results, or runs that you name",
+        arguments=(
+            JSON,
+            argument(
+                "run_ids",
+                metavar="ID",
+                nargs="*",
+                help="delete these runs, including runs stored in project directories",
+            ),
+            argument("--dry-run", action="store_true", help="show what would be deleted, without deleting it"),
+            argument(
+                "--older-than",
+                type=amount,
+                metavar="DAYS",
+                help="delete runs older than this, ignoring the usual limits; not allowed with ID",
+            ),
+            STORE,
+        ),
+    ),
+    Verb(
+        "prices",
+        "show the current price list, or load a newer one",
+        arguments=(
+            JSON,
+            argument("--from", dest="source", metavar="FILE|URL", help="load this list and use it from now on"),
+            argument("--installed", action="store_true", help="return to the installed list"),
+        ),
+    ),
+    Verb(
+        "audit",
+        "show which server user started, steered or applied each run, newest first",
+        arguments=(
+            JSON,
+            argument("--person", metavar="NAME", help="only this user's actions"),
+            argument("--run", metavar="ID", help="only actions on this run"),
+            argument("--limit", type=counting_number, default=100, metavar="N", help="list at most N actions (100)"),
+            STORE,
+        ),
+    ),
+)

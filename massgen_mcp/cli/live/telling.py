@@ -102,7 +102,9 @@ def draw_attention(run: RunState, environ: Mapping[str, str]) -> None:
 
 
 def _title(words: str, environ: Mapping[str, str]) -> str:
-    return "" if environ.get("TERM") == "linux" else f"{_OSC}2;{words}{_ST}"
+    if environ.get("TERM") == "linux":
+        return ""
+    return f"{_OSC}2;{words}{_ST}"
 
 
 def _notice(words: str, environ: Mapping[str, str]) -> str:

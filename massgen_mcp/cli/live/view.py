@@ -151,16 +151,14 @@ class LiveView(Display):
         placed = self._kept_from_edge or anyio.current_time() > self._placed_by
         if self._run is None or self._changed_at is not None or not placed:
             return FormattedText()
-        return self._terminal.formatted(self._lines())
+        return self._terminal.formatted(self._lines(self._run.state))
 
-    def _lines(self) -> list[Line]:
-        if self._run is None:
-            return []
+    def _lines(self, run: RunState) -> list[Line]:
         return live_view(
-            self._run.state,
+            run,
             self._doing,
             Screen(self._terminal.width, self._terminal.height, self._rendering),
-            now=self._run.state.now(time.monotonic(), time.time()),
+            now=run.now(time.monotonic(), time.time()),
             controls=self._keys.controls,
             usual_time=self._usual_time,
         )
@@ -201,7 +199,7 @@ class LiveView(Display):
             return  # an answer still to come tells where the frame was before it is moved
         self._kept_from_edge = True
         self._room_above = min(self._room_above, app.renderer.rows_above_layout)
-        rows = len(self._lines())
+        rows = len(self._lines(self._run.state))
         missing = min(2 * rows, self._terminal.height - rows) - app.renderer.rows_above_layout
         if missing > 0:
             app.renderer.erase()

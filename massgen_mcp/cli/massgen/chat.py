@@ -46,7 +46,7 @@ from massgen_mcp.runs.sessions.session_records import SessionRecords, SessionTur
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import draw_history
 from massgen_mcp.views.ending import RemainingFiles, outcome_line
-from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.plain_text import counted, plain, preview
 from massgen_mcp.views.styled import Line, Span
 
 ChatAction = Literal["help", "status", "config", "reset", "resume", "change", "quit", "history"]
@@ -278,7 +278,7 @@ class _Conversation:
             *zip(["Agents", *([""] * 9)], (_member(agent) for agent in self.team.config.agents), strict=False),
             ("Config", str(self.team.path or self.team.source)),
             ("Session", self.session.session_id if self.session else "starts with your first question"),
-            ("Conversation", _turns(len(turns))),
+            ("Conversation", counted(len(turns), "turn")),
             *((f"  {turn.number}", _turn_line(turn, self._width - 13)) for turn in turns),
         ]
         return [(Span(f"{name:<13}", "dim"), Span(plain(value))) for name, value in rows]
@@ -334,7 +334,7 @@ class _Conversation:
 
     @staticmethod
     def _going_on(session: SessionRecords) -> Line:
-        return (Span(f"Continuing {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
+        return (Span(f"Continuing {session.session_id}: {counted(len(session.turns), 'turn')} so far.", "good"),)
 
     async def _start(self, notes: Sequence[str]) -> list[Line]:
         start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
@@ -357,10 +357,6 @@ def _member(agent: AgentSettings) -> str:
 def _turn_line(turn: SessionTurn, width: int) -> str:
     state = f" [{turn.state}]"
     return preview(turn.question, max(10, min(80, width - len(state)))) + state
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn{'' if count == 1 else 's'}"
 
 
 def _help() -> list[Line]:

@@ -134,11 +134,15 @@ async def _make_own_item(view: RunView, whose: str, right: str, place: Path) -> 
 
 
 def _pages(html: Path | None) -> list[Path]:
-    return [] if html is None else [html, html.with_suffix(".svg")]
+    if html is None:
+        return []
+    return [html, html.with_suffix(".svg")]
 
 
 def _one(against: str) -> Options:
-    return Options(config=against) if names_config(against) else Options(models=(against,))
+    if names_config(against):
+        return Options(config=against)
+    return Options(models=(against,))
 
 
 async def _find_team(chosen: Options, options: argparse.Namespace) -> tuple[CallerRequest, Team]:

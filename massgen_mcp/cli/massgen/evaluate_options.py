@@ -1,6 +1,7 @@
 """`massgen eval` on the command line."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from massgen_mcp.cli.command_line import argument, counting_number
@@ -33,7 +34,6 @@ def team_name(config: str) -> str:
 
 
 class EvalVerb(Verb):
-    help = "measure teams against a single model on tasks with known answers"
     description = (
         "Measure teams on tasks with known answers: against a single model, and against repeated answers from that "
         "model at the same cost."
@@ -41,71 +41,6 @@ class EvalVerb(Verb):
     manual = MANUAL
     codes = CODES_OF_QUESTION
     is_private = False
-    arguments = (
-        argument(
-            "tasks",
-            metavar="TASKS",
-            nargs="?",
-            help="@questions, @reviews, @coding, or a file with `input` and `target` fields",
-        ),
-        argument(
-            "--configs",
-            "-c",
-            dest="teams",
-            metavar="CONFIG,...",
-            type=model_names,
-            required=True,
-            help="the teams' configs, separated by commas",
-        ),
-        argument(
-            "--against",
-            metavar="MODEL|CONFIG",
-            required=True,
-            help="the model to compare with, or a config with one agent",
-        ),
-        argument(
-            "--from",
-            dest="from_runs",
-            choices=("runs",),
-            help="use your own runs that you marked as right, instead of TASKS",
-        ),
-        argument(
-            "--max-usd",
-            dest="budget",
-            metavar="USD",
-            type=dollars,
-            help="total budget; massgen won't start a run that could exceed it",
-        ),
-        argument("--max-usd-each", metavar="USD", type=dollars, help="budget for each run, instead of its config's"),
-        argument("--items", metavar="N", type=counting_number, help="use a fixed random sample of N items"),
-        argument(
-            "--samples",
-            metavar="N",
-            type=counting_number,
-            default=MOST_SAMPLES,
-            help="maximum number of answers from the single model per item (%(default)s)",
-        ),
-        argument(
-            "--concurrency",
-            metavar="N",
-            type=counting_number,
-            default=CONCURRENCY,
-            help="maximum number of parallel runs (%(default)s)",
-        ),
-        argument(
-            "--output",
-            "-o",
-            dest="results",
-            metavar="FILE",
-            type=Path,
-            help="file with one line per run; default: TASKS.eval.jsonl",
-        ),
-        argument(
-            "--page", dest="html", metavar="FILE", type=Path, help="also write an HTML page, and its chart as .svg"
-        ),
-        argument("--json", action="store_true", help="print one JSON document"),
-        argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
-    )
 
     def find_contradiction(self, options: argparse.Namespace) -> str | None:
         names = [team_name(team) for team in options.teams]
@@ -127,3 +62,78 @@ class EvalVerb(Verb):
         from massgen_mcp.cli.massgen.evaluate import evaluate
 
         return run_many(evaluate, options)
+
+
+VERBS: Sequence[Verb] = (
+    EvalVerb(
+        "eval",
+        "measure teams against a single model on tasks with known answers",
+        arguments=(
+            argument(
+                "tasks",
+                metavar="TASKS",
+                nargs="?",
+                help="@questions, @reviews, @coding, or a file with `input` and `target` fields",
+            ),
+            argument(
+                "--configs",
+                "-c",
+                dest="teams",
+                metavar="CONFIG,...",
+                type=model_names,
+                required=True,
+                help="the teams' configs, separated by commas",
+            ),
+            argument(
+                "--against",
+                metavar="MODEL|CONFIG",
+                required=True,
+                help="the model to compare with, or a config with one agent",
+            ),
+            argument(
+                "--from",
+                dest="from_runs",
+                choices=("runs",),
+                help="use your own runs that you marked as right, instead of TASKS",
+            ),
+            argument(
+                "--max-usd",
+                dest="budget",
+                metavar="USD",
+                type=dollars,
+                help="total budget; massgen won't start a run that could exceed it",
+            ),
+            argument(
+                "--max-usd-each", metavar="USD", type=dollars, help="budget for each run, instead of its config's"
+            ),
+            argument("--items", metavar="N", type=counting_number, help="use a fixed random sample of N items"),
+            argument(
+                "--samples",
+                metavar="N",
+                type=counting_number,
+                default=MOST_SAMPLES,
+                help="maximum number of answers from the single model per item (%(default)s)",
+            ),
+            argument(
+                "--concurrency",
+                metavar="N",
+                type=counting_number,
+                default=CONCURRENCY,
+                help="maximum number of parallel runs (%(default)s)",
+            ),
+            argument(
+                "--output",
+                "-o",
+                dest="results",
+                metavar="FILE",
+                type=Path,
+                help="file with one line per run; default: TASKS.eval.jsonl",
+            ),
+            argument(
+                "--page", dest="html", metavar="FILE", type=Path, help="also write an HTML page, and its chart as .svg"
+            ),
+            argument("--json", action="store_true", help="print one JSON document"),
+            argument("--debug", "-v", action="store_true", help=argparse.SUPPRESS),
+        ),
+    ),
+)

@@ -131,7 +131,9 @@ async def _show_plan(request: RunRequest, notes: list[str], *, as_json: bool) ->
 
 def _tell_report_faults(run: ForegroundRun) -> None:
     for fault in run.report_faults:
-        again = f"; try again with `massgen result {run.run_id} --page`" if run.listed else ""
+        again = ""
+        if run.listed:
+            again = f"; try again with `massgen result {run.run_id} --page`"
         print_error(f"cannot write {run.directory.report}: {fault}{again}")
 
 
@@ -168,7 +170,9 @@ async def continue_run(options: Options) -> int:
 
 
 def _reporter(options: Options) -> Reporter:
-    return Lines(options) if options.automation else Account(options)
+    if options.automation:
+        return Lines(options)
+    return Account(options)
 
 
 async def _report(run: ForegroundRun, options: Options, config: Config, reporter: Reporter) -> int:

@@ -33,7 +33,7 @@ class Account:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._shown = shown_live(options, os.environ)
-        self._telling = Telling(open_terminal(wanted=self._shown), _print_nothing if options.quiet else print_error)
+        self._telling = Telling(open_terminal(wanted=self._shown), (lambda _: None) if options.quiet else print_error)
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
         """The team in one line: who, from where and what it reaches (`team`), and what it may cost at most; then what a
@@ -84,7 +84,9 @@ def way_back(run: ForegroundRun) -> str:
 
 def _members(config: Config) -> str:
     names = [f"{agent.id} ({agent.models})" for agent in config.agents]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    more = ""
+    if len(names) > _MOST_NAMED:
+        more = f" and {len(names) - _MOST_NAMED} more"
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
@@ -93,10 +95,6 @@ def at_most(config: Config) -> str:
     seconds = config.timeout_settings.orchestrator_timeout_seconds
     time = f"{seconds / 60:.3g} minutes" if seconds > 60 else f"{seconds:g} seconds"
     return f"at most {dollars(config.budget.max_usd)} and {time}"
-
-
-def _print_nothing(_: str) -> None:
-    """With --quiet."""
 
 
 MAX_LINES = 20

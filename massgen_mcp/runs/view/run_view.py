@@ -74,6 +74,12 @@ class RunView:
         """Whether waiting for it is in vain, for now: it has ended, or needs something from the caller first."""
         return self.ended or self.state == "input_required" or self.held_up_by is not None
 
+    def read_context_paths(self) -> list[str]:
+        """Return the directories and files that it was given; none where its request cannot be read."""
+        with suppress(MassgenError, OSError):
+            return [one.path for one in self.directory.read_request().config.orchestrator.context_paths]
+        return []
+
     @property
     def max_usd(self) -> float | None:
         """The cap as it stands, also of a run that nobody has begun; None where the run has none, or cannot be read."""

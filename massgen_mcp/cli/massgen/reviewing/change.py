@@ -144,8 +144,8 @@ def _working_tree(view: Git, user: UserRepository, branch: str | None, without: 
     notes: tuple[str, ...] = ()
     if hidden:
         notes = (f"left out {counted(len(hidden), 'untracked file')} that agents must not read: {', '.join(hidden)}",)
-    text = view.run(*_DIFF, since, work_tree=user.top)
-    return ReviewedChange(f"changes in the working tree since {since[:12]}", _decoded(text), user.top, notes=notes)
+    text = view.run(*_DIFF, since, work_tree=user.top).decode(errors="replace")
+    return ReviewedChange(f"changes in the working tree since {since[:12]}", text, user.top, notes=notes)
 
 
 def _list_untracked(view: Git, user: UserRepository, without: Collection[Path]) -> tuple[list[str], list[str]]:
@@ -185,7 +185,7 @@ def _add_untracked(view: Git, user: UserRepository, names: Sequence[str]) -> Non
 def _pull_request(view: Git, user: UserRepository, branch: str | None, pr: int) -> ReviewedChange:
     base, head = _base_commit(view, branch), _fetch_head(view, user, pr)
     since = view.run("merge-base", base, head).decode().strip()
-    return ReviewedChange(f"pull request {pr}, {head[:12]}", _decoded(view.run(*_DIFF, since, head)))
+    return ReviewedChange(f"pull request {pr}, {head[:12]}", view.run(*_DIFF, since, head).decode(errors="replace"))
 
 
 def _base_commit(view: Git, branch: str | None) -> str:
@@ -194,12 +194,9 @@ def _base_commit(view: Git, branch: str | None) -> str:
 
 def _given_diff(path: str) -> str:
     try:
-        return _decoded(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        diff = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise MassgenError("invalid_arguments", f"--diff {show_name(path)}: {error.strerror}") from error
-
-
-def _decoded(diff: bytes) -> str:
     return diff.decode(errors="replace")
 
 

@@ -44,11 +44,9 @@ class _Parser(Parser):
 
 
 class ReviewVerb(Verb):
-    help = "let several models review a change"
     description = "Let several models review a change, and other models refute or prove their findings."
     manual = MANUAL
     package = "massgen_mcp.cli.massgen.reviewing"
-    work = "review:review"
     codes = CODES_OF_REVIEW
     is_private = False
     parser = _Parser
@@ -142,3 +140,6 @@ class ReviewVerb(Verb):
             no_logs=options.no_logs, debug=options.debug,
         )  # fmt: skip
         return None
+
+
+VERBS: Sequence[Verb] = (ReviewVerb("review", "let several models review a change", work="review:review"),)

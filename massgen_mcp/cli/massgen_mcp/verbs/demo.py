@@ -90,7 +90,9 @@ def _tell_part(title: str, lines: Sequence[str]) -> None:
 
 def _typed(program: str) -> str:
     """How a person starts a command of ours here: by its name where that is on PATH, else by its place."""
-    return program if shutil.which(program) else str(Path(get_path("scripts"), program))
+    if shutil.which(program):
+        return program
+    return str(Path(get_path("scripts"), program))
 
 
 async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:

@@ -48,7 +48,10 @@ async def check_setup(options: argparse.Namespace) -> int:
 
 
 async def check_one_adapter(options: argparse.Namespace) -> int:
-    checks = await _play_adapter(options.name)
+    adapter = find_adapter(options.name)
+    checks = await check_adapter(adapter, os.environ)
+    if (config := adapter.rehearse("answers")) is not None:
+        checks.append(await _try_whole_run(options.name, config.model_dump(mode="json")))
     lines = [f"{PLAYED[check.level]}  {check.name}: {check.message}" for check in checks]
     return _show(checks, lines, as_json=options.json)
 
@@ -56,15 +59,6 @@ async def check_one_adapter(options: argparse.Namespace) -> int:
 def _show(checks: Sequence[DoctorCheck], lines: Iterable[str], *, as_json: bool) -> int:
     print_either(lines, json.dumps({"checks": [asdict(check) for check in checks]}), as_json=as_json)
     return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
-
-
-async def _play_adapter(name: str) -> Sequence[DoctorCheck]:
-    """An installed adapter in the situations that a run brings."""
-    adapter = find_adapter(name)
-    checks = await check_adapter(adapter, os.environ)
-    if (config := adapter.rehearse("answers")) is not None:
-        checks.append(await _try_whole_run(name, config.model_dump(mode="json")))
-    return checks
 
 
 async def _try_whole_run(name: str, settings: dict[str, object]) -> DoctorCheck:
