@@ -30,7 +30,7 @@ MODES: Sequence[Choice] = (
 
 
 def teams(environ: Mapping[str, str]) -> list[Choice]:
-    """Those that can be asked now: the user's own and the packaged ones of which nothing is missing. Blocks."""
+    """Return what can be asked now: the user's own and the packaged ones of which nothing is missing. Blocks."""
     what = "The project's config, your own config, or the models whose keys are set."
     return [Choice(DEFAULT, "Default team", what), *_own(environ), *_packaged(environ)]
 
@@ -50,7 +50,7 @@ def _packaged(environ: Mapping[str, str]) -> Iterator[Choice]:
 
 
 def as_options(team: str, teams: Sequence[Choice], mode: str) -> dict[str, Any]:
-    """As a session tells them; clients that know no options have the modes."""
+    """Return the options as a session tells them; clients that know no options have the modes."""
     chosen = {"type": "select", "id": "team", "name": "Team", "category": "model", "currentValue": team}
     may = {"type": "select", "id": "mode", "name": "Mode", "category": "mode", "currentValue": mode}
     return {

@@ -1,4 +1,4 @@
-"""The pages on a port of this machine: for whoever has the address with its token, and for nobody else.
+"""The pages on a port of this machine: for people who have the address with its token, and for no others.
 
 The token is made anew for each process. It stands in the fragment of the address, which browsers send to nobody, and
 the page shows it with every request in a header. There is no cookie, because browsers give those of one port to every
