@@ -367,6 +367,14 @@ class Usage(Event):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
+    def split_cached(self) -> tuple[int, int, int]:
+        """Return cached tokens, cache-written ones, and those of these that are kept for an hour. They are never more
+        than the input, even if the provider says so.
+        """
+        cached = min(self.cached_input_tokens, self.input_tokens)
+        written = min(self.cache_write_tokens, self.input_tokens - cached)
+        return cached, written, min(self.cache_write_long_tokens, written)
+
 
 class PriceBound(Event):
     """The highest known price, at which the calls of a model of unknown price are counted."""

@@ -48,7 +48,7 @@ class HighestPrice:
 
     def cost(self, usage: Usage) -> Decimal:
         tokens = usage.input_tokens
-        cached, written, _ = split_cached_tokens(usage)
+        cached, written, _ = usage.split_cached()
         rows = (
             (tokens - cached - written, self.plain),
             (cached, self.cached),
@@ -57,15 +57,6 @@ class HighestPrice:
         )
         total = sum((number * steps.get_price(tokens) for number, steps in rows), Decimal(0)) / _MILLION
         return total + usage.web_searches * self.searches.get_price(tokens) / _THOUSAND
-
-
-def split_cached_tokens(usage: Usage) -> tuple[int, int, int]:
-    """Return cached tokens, cache-written ones, and those of these that are kept for an hour: within the input whatever
-    the provider says.
-    """
-    cached = min(usage.cached_input_tokens, usage.input_tokens)
-    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
-    return cached, written, min(usage.cache_write_long_tokens, written)
 
 
 def normalize_family(model: str) -> str:

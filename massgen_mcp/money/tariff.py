@@ -23,7 +23,7 @@ from massgen_mcp.config.providers.catalog import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceBound, PriceSource, Usage
 from massgen_mcp.home import find_home
 from massgen_mcp.money import price_list
-from massgen_mcp.money.price_bounds import HighestPrice, highest_price, split_cached_tokens
+from massgen_mcp.money.price_bounds import HighestPrice, highest_price
 from massgen_mcp.money.price_list import register_cache
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
 
 
 def _by_config(price: Price, usage: Usage) -> Decimal:
-    cached, written, long = split_cached_tokens(usage)
+    cached, written, long = usage.split_cached()
     plain, write = price.input_usd_per_million, price.cache_write_usd_per_million
     rows = (
         (usage.input_tokens - cached - written, plain),
@@ -286,7 +286,7 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
     found = _find_model(model, url, provider)
     if found is None:
         return None
-    cached, written, long = split_cached_tokens(usage)
+    cached, written, long = usage.split_cached()
     listed = ListUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,
