@@ -398,6 +398,13 @@ async def test_the_sum_of_what_workers_use_is_never_more_than_the_limit(limits: 
         assert (reached, len(sent) >= 30) == (4, True)
 
 
+async def test_a_worker_renews_its_share_while_a_run_is_exported_or_imported(machines: Cluster) -> None:
+    async with several(machines.url, RateLimits(2)) as ((worker,), tasks):
+        with machines.engine().files.moving():
+            tasks.start_soon(worker.renew)
+            await wait_until(lambda: "worker-0" in shares(machines), PATIENCE)
+
+
 async def test_a_share_is_used_until_its_lease_ends_and_given_to_others_only_then(machines: Cluster) -> None:
     """As where a worker is frozen, or cannot reach PostgreSQL."""
     async with several(machines.url, RateLimits(2), RateLimits(2)) as ((away, other), tasks):
