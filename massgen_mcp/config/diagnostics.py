@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from massgen_mcp.config.adapters import list_adapters
+from massgen_mcp.config.adapters import is_foreign, list_adapters
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.yaml_reader import Place, show_key
 from massgen_mcp.nearest import nearest
@@ -107,7 +107,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
             case "extra_forbidden":
                 found.append(Problem(seen.place, _unknown_key(seen)))
             case "union_tag_not_found":
-                missing = f"a required key is missing; add one of: {', '.join(sorted(seen.kinds.keys() - {ADAPTER}))}"
+                missing = f"a required key is missing; add one of: {', '.join(_list_types(seen.kinds)[0])}"
                 found.append(Problem((*seen.place, "type"), missing))
             case "union_tag_invalid":
                 found.append(Problem((*seen.place, "type"), _unknown_type(str(context.get("tag", "")), seen.kinds)))
@@ -180,12 +180,21 @@ def _unknown_key(seen: _Seen) -> str:
     return f"unknown key; {nearest_or_all(key, known, cutoff=_ALIKE)}"
 
 
+def _list_types(kinds: Mapping[str, object]) -> tuple[list[str], list[str]]:
+    """Return the types that massgen has itself, and those of installed adapters."""
+    if ADAPTER not in kinds:
+        return sorted(kinds), []
+    adapters = list_adapters()
+    installed = [*filter(is_foreign, adapters)]
+    own = {*kinds, *adapters} - {ADAPTER, *installed}
+    return sorted(own), installed
+
+
 def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:
-    adapters = list_adapters() if ADAPTER in kinds else ()
-    types = sorted(kinds.keys() - {ADAPTER})
-    near = nearest(tag, [*types, *adapters])
+    types, installed = _list_types(kinds)
+    near = nearest(tag, [*types, *installed])
     hint = f"did you mean '{near}'? " if near else ""
-    more = f"; installed adapters: {', '.join(adapters)}" if adapters else ""
+    more = f"; installed adapters: {', '.join(installed)}" if installed else ""
     return f"unknown type; {hint}valid types: {', '.join(types)}{more}"
 
 
