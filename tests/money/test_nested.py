@@ -7,7 +7,7 @@ import pytest
 from massgen_mcp.config.models.orchestrator import NestedConfig
 from massgen_mcp.events.parts import Spent
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
-from massgen_mcp.money.budget import LEAST_TOKENS, Amounts, Budget, caps_of_next, left_for_nested
+from massgen_mcp.money.budget import LEAST_TOKENS, Amounts, Budget, add_amounts, caps_of_next, left_for_nested
 
 NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
 
@@ -64,18 +64,17 @@ def test_runs_never_have_more_than_their_share_together(seed: int) -> None:
     chance = random.Random(seed)
     nested = NestedConfig(max_runs=100, share_of_budget=chance.uniform(0.1, 0.9))
     budget = Budget(chance.uniform(0.1, 10), chance.randint(10_000, 1_000_000), chance.randint(0, 100))
-    going = dict[str, Amounts]()
+    going, spent = dict[str, Amounts](), Amounts()
     for place in range(60):
         if going and chance.random() < 0.4:
             run_id = chance.choice([*going])
             one = going.pop(run_id)
             tokens, calls = int(one.tokens * chance.random()), int(one.calls * chance.random())
-            budget.apply(ended(run_id, one.usd * chance.random(), tokens, calls))
+            usd = one.usd * chance.random()
+            budget.apply(ended(run_id, usd, tokens, calls))
+            spent = spent.plus(Amounts(usd, tokens, calls))
         elif caps := caps_of_next(budget, nested, place, budget.free, chance.choice([None, chance.uniform(0, 20)])):
             going[f"run-{place}"] = caps.amounts
             budget.apply(started(f"run-{place}", caps.usd, caps.tokens, caps.calls))
-        aside, share = [*budget.set_aside.values()], nested.share_of_budget
-        usd = budget.spending.nested.usd + sum(one.usd for one in aside)
-        assert usd <= budget.max_usd * share * (1 + 1e-9)
-        assert budget.spending.nested.tokens + sum(one.tokens for one in aside) <= budget.max_tokens * share
-        assert budget.spending.nested.unpriced_calls + sum(one.calls for one in aside) <= budget.max_calls * share
+        most = budget.caps.scale(nested.share_of_budget)
+        assert add_amounts((spent, *going.values())).is_within(most.plus(Amounts(usd=budget.max_usd * 1e-9)))
