@@ -26,7 +26,7 @@ from massgen_mcp.events.agent_work import (
     TextDelta,
     ToolFinished,
 )
-from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted, StageOpened, VoteCast
+from massgen_mcp.events.coordination import AnswerEvaluated, AnswerSubmitted, PresentationStarted, StageOpened, VoteCast
 from massgen_mcp.events.parts import Event, EventT
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import TERMINAL, CallerMessage, RunCompleted, RunResumed, RunTimedOut
@@ -41,8 +41,10 @@ from tests.stage import Performance, perform, text_of
 
 OF_CALLS = (ModelCallStarted, ModelCallWaiting, ModelCallAdmitted, ModelCallRetried, TextDelta)
 """A call that was lost is made anew, and all of this happens again."""
-IN_ROUNDS = tuple(set(get_args(AgentEvent)) - {*OF_CALLS, ConversationShortened})
-"""What happens once within a round, also where its process is lost. Shortened again, a conversation is the same."""
+ONCE = (*(set(get_args(AgentEvent)) - {*OF_CALLS, ConversationShortened}), AnswerEvaluated)
+"""What happens once within a round or an attempt, also where its process is lost. Shortened again, a conversation is
+the same.
+"""
 PLAN = {"call": "create_task_plan", "arguments": {"tasks": [{"id": "a", "description": "first"}]}}
 DONE = {"call": "update_task", "arguments": {"id": "a", "status": "done"}}
 SHOW: dict[str, Any] = {"call": "get_task_plan", "arguments": {}}
@@ -144,7 +146,7 @@ async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_rep
     scripts: tuple[list[dict[str, Any]], ...],
 ) -> None:
     whole = await play(scripts)
-    once = Counter(event.model_dump_json() for event in whole.events if isinstance(event, IN_ROUNDS))
+    once = Counter(event.model_dump_json() for event in whole.events if isinstance(event, ONCE))
     for cut in range(1, len(whole.events)):
         before = whole.events[:cut]
         if isinstance(before[-1], TERMINAL):
@@ -162,7 +164,7 @@ async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_rep
             assert len(labels) == len(set(labels))
         results = Counter((e.agent, e.call_id) for e in (*before, *after) if isinstance(e, ToolFinished))
         assert set(results.values()) <= {1}, cut
-        work = Counter(e.model_dump_json() for e in (*before, *after) if isinstance(e, IN_ROUNDS))
+        work = Counter(e.model_dump_json() for e in (*before, *after) if isinstance(e, ONCE))
         twice = [event for event, times in work.items() if times > max(1, once[event])]
         assert not twice, f"cut off after event {cut}, this happens twice; does it belong to WorkEvent?"
 
