@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, agent, events_of, home
+from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, agent, call, events_of, expect_error, home
 
 __all__ = ["home"]
 
@@ -114,6 +114,18 @@ def test_a_config_that_came_with_a_project_needs_a_yes_before_an_adapter_runs(wi
     done = run_command(with_poet, COMMAND_MODULE, "--automation", "Why?")
     assert done.returncode == 1
     assert "starts: the adapter poet from own-member 1.0, with your full permissions" in done.stdout + done.stderr
+
+
+async def test_an_agent_that_names_the_users_own_config_needs_a_yes_before_an_adapter_runs(with_poet: TempHome) -> None:
+    config = with_poet.config("team", poet("p"))
+    async with with_poet.client() as client:
+        code, message = await expect_error(client, "start_run", question="Why?", dry_run=True, config=config)
+        assert code == "config_untrusted"
+        assert "  ! starts: the adapter poet from own-member 1.0, with your full permissions\n" in message
+        done = run_command(with_poet, SERVER_MODULE, "validate", "--trust", config)
+        assert done.returncode == 0, done.stderr
+        planned = await call(client, "start_run", question="Why?", dry_run=True, config=config)
+        assert planned["status"] == "planned"
 
 
 def test_an_agent_with_a_loop_of_its_own_works_at_a_desk_and_what_it_counted_in_part_is_told_as_such(
