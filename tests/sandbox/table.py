@@ -230,6 +230,7 @@ def own_address() -> str:
 
 def as_ordinary(module: str, *arguments: str) -> str:
     """What the module prints for an ordinary user; skips the test where such a one cannot run our Python."""
+    another: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
     command = [_python_of_others(), "-B", "-m", module, *arguments]
     environ = {"PATH": os.environ["PATH"], "HOME": NO_HOME, "PYTHONPATH": f"{ROOT}:{_packages()}"}
     done = subprocess.run(
@@ -239,9 +240,7 @@ def as_ordinary(module: str, *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        user=ORDINARY,
-        group=ORDINARY,
-        extra_groups=[],
+        **(another if os.geteuid() == 0 else {}),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
