@@ -5,7 +5,7 @@ Knows how the coordination tools are called and how a ballot is marked in a prom
 
 import json
 import math
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 
 import anyio
 
@@ -77,8 +77,9 @@ class ScriptedBackend:
         if call is not None:
             reply = call.arguments
             yield ToolCallPart(call)
-        asked = request.system + "".join(message.text for message in request.messages)
-        yield UsagePart(input_tokens=_tokens(asked), output_tokens=_tokens(reply), model=self._config.model)
+        yield UsagePart(
+            input_tokens=_tokens("".join(_texts(request))), output_tokens=_tokens(reply), model=self._config.model
+        )
         yield StopPart("end" if call is None else "tool_calls")
 
     async def _paced(self, text: str) -> AsyncGenerator[str]:
@@ -172,6 +173,12 @@ def _question(request: ModelRequest) -> str:
     texts = [message.text for message in request.messages if isinstance(message, UserMessage)]
     asked = (material.text for text in texts for material in materials(text) if material.kind == "question")
     return next(asked, texts[0] if texts else "")
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield request.system
+    for message in request.messages:
+        yield message.text
 
 
 def _tokens(text: str) -> int:
