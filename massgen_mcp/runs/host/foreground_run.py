@@ -241,13 +241,11 @@ class _OwnProcess(RunHost):
     is raised. Told to stop, `ForegroundRun.execute` has cancelled the run already.
     """
 
-    heartbeat = STATUS_HEARTBEAT
-
     def __init__(
         self, run: ForegroundRun, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> None:
         self._run, self._on_start, self._on_record = run, on_start, on_record
-        self.run_id, self.files = run.run_id, run.directory
+        self.run_id, self.files, self.heartbeat = run.run_id, run.directory, STATUS_HEARTBEAT
 
     def on_start(self, handle: RunHandle) -> None:
         self._on_start(handle)
