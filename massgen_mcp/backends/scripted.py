@@ -78,7 +78,7 @@ class ScriptedBackend:
             reply = call.arguments
             yield ToolCallPart(call)
         yield UsagePart(
-            input_tokens=_tokens("".join(_texts(request))), output_tokens=_tokens(reply), model=self._config.model
+            input_tokens=_tokens("".join(_list_texts(request))), output_tokens=_tokens(reply), model=self._config.model
         )
         yield StopPart("end" if call is None else "tool_calls")
 
@@ -175,7 +175,7 @@ def _question(request: ModelRequest) -> str:
     return next(asked, texts[0] if texts else "")
 
 
-def _texts(request: ModelRequest) -> Iterator[str]:
+def _list_texts(request: ModelRequest) -> Iterator[str]:
     yield request.system
     for message in request.messages:
         yield message.text

@@ -79,7 +79,7 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
 
 @cache
 def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """What matches every path that one of the patterns means."""
+    """Return an expression that matches every path that one of the patterns means."""
     kinds: dict[str, list[str]] = {"(?:.*/)?(?:%s)": [], "(?:.*/)?(?:%s)/.*": [], "(?:%s)": [], "(?:%s)/.*": []}
     names, directories, paths, trees = kinds.values()
     for pattern in patterns:

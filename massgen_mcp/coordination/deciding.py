@@ -91,7 +91,7 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
 
 
 def _settle_votes(state: Coordination, count: Count) -> WinnerChosen | StageOpened:
-    """What the votes come to, none of which is awaited any more."""
+    """Return what the votes decide; none of them is awaited any more."""
     top = count.top
     candidates = tuple(count.leader(camp) for camp in top)
     if len(top) == 1:

@@ -150,7 +150,7 @@ def _past_checks(past: PastChecked, room: TextRoom) -> Checked:
 
 
 def _describe_decisions(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
-    """Who could not win, by the rules of the run, which its journal does not hold."""
+    """Yield which answers could not win, by the rules of the run, which its journal does not hold."""
     rules = replace(run.coordination.rules, checks=policy)
     for label in sorted(replace(run.coordination, rules=rules).checks.excluded):
         yield f"{name_answer(run, label)} couldn't win because it failed checks that another answer passed."

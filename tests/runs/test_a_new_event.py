@@ -83,7 +83,7 @@ def with_what_tells_of_it(package: Path) -> None:
         '        sent = pathlib.Path(os.environ["SENT"])\n'
         "        first = not sent.exists()\n"
         '        with sent.open("a") as file:\n'
-        '            file.write(json.dumps([*_texts(request)]) + "\\n")\n'
+        '            file.write(json.dumps([*_list_texts(request)]) + "\\n")\n'
         "        if first:\n            await anyio.sleep_forever()\n"
         "        step = self._take_step(request) or self._own_step(request)\n",
     )

@@ -51,7 +51,7 @@ def rebuild(engine: LocalEngine) -> Rebuilt:
 
 
 def _read_lost_run(files: RunFiles) -> LostRun:
-    """What the directory tells. A run that has not begun is entered as one that somebody has to resume: whether its
+    """Read a run from its directory. One that has not begun is entered as a run that waits to be resumed: whether its
     start was ever acknowledged stood in the list alone.
     """
     state = _state(files)

@@ -31,8 +31,8 @@ def notify(connection: PostgresConnection, news: Iterable[str]) -> None:
 
 
 class Subscription:
-    """Hears of some news, in the event loop in which it was made. See `engine.Follower`: there is always somebody who
-    tells news.
+    """A subscription to some news, in the event loop in which it was made. As a follower (`engine.Follower`) it never
+    ends: a store of several machines always has a source of news.
     """
 
     def __init__(self, wants: Callable[[str, str], bool]) -> None:
