@@ -57,7 +57,7 @@ def test_without_a_sandbox_they_succeed() -> None:
         )
         seen = {**targets.look(), **further.look()}
     told = json.loads(done.stdout)
-    of_root = set() if os.geteuid() == 0 else {"raw"}
+    of_root = set[str]() if os.geteuid() == 0 else {"raw"}
     assert {name for name in HARMLESS if told[name] is not True} == {"udp by connect", "udp by sendmmsg"} | of_root
     assert {name for name, outcome in seen.items() if outcome in ("open", True)} >= {
         *("host_sockets_reached", "host_files_appeared", "host_files_changed"),
