@@ -169,7 +169,7 @@ def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool
             "UnknownEvent",
             "RunEvent",
             "BudgetEvent",
-            "OutsideCalls",
+            "CallEvent",
             "AgentEvent",
             "CoordinationEvent",
             "LostTry",

@@ -24,6 +24,10 @@ OWN_QUEUE: frozenset[WaitReason | None] = frozenset({"concurrency", "requests_pe
 """Obstacles that we put up ourselves. Whoever waits for one of them must not be blamed for the time."""
 
 
+class CallEvent(Event):
+    """Base class of all events of a model or tool call: readers of calls handle each of them, and skip all others."""
+
+
 class RoundStarted(Event):
     """An agent was shown a ballot and begins to work on it."""
 
@@ -87,7 +91,7 @@ class BallotChanged(Event):
     """As in `RoundStarted`."""
 
 
-class ModelCallStarted(Event):
+class ModelCallStarted(CallEvent):
     """A model is about to be asked; this is on disk before it is."""
 
     type: Literal["model_call_started"] = "model_call_started"
@@ -106,7 +110,7 @@ class ModelCallStarted(Event):
     """What that cost."""
 
 
-class ModelCallWaiting(Event):
+class ModelCallWaiting(CallEvent):
     """A call, or its next try, has to wait before it is sent: for its provider, or for room in the budget."""
 
     type: Literal["model_call_waiting"] = "model_call_waiting"
@@ -118,7 +122,7 @@ class ModelCallWaiting(Event):
     """The amount that it waits for, with the keys that change it, where it waits for the budget."""
 
 
-class ModelCallAdmitted(Event):
+class ModelCallAdmitted(CallEvent):
     """A call that had to wait is sent now. `queued_seconds`: how long it waited in our own queue, since it began to."""
 
     type: Literal["model_call_admitted"] = "model_call_admitted"
@@ -128,7 +132,7 @@ class ModelCallAdmitted(Event):
     """How long it waited in our own queue, since it began to."""
 
 
-class TextDelta(Event):
+class TextDelta(CallEvent):
     """A piece of streamed text, several deltas of the provider put together. For display only."""
 
     type: Literal["text_delta"] = "text_delta"
@@ -138,7 +142,7 @@ class TextDelta(Event):
     """The piece."""
 
 
-class ModelCallRetried(Event):
+class ModelCallRetried(CallEvent):
     """A call failed and will be tried again; text streamed by the failed try is void."""
 
     type: Literal["model_call_retried"] = "model_call_retried"
@@ -155,7 +159,7 @@ class ModelCallRetried(Event):
     cost: Cost | None = None
 
 
-class ModelReplied(Event):
+class ModelReplied(CallEvent):
     """A whole reply, journaled before anything in it is acted upon."""
 
     type: Literal["model_replied"] = "model_replied"
@@ -194,7 +198,7 @@ class ModelReplied(Event):
     """How long the call took, retries included; what it waited in our own queue is no part of that."""
 
 
-class ModelCallFailed(Event):
+class ModelCallFailed(CallEvent):
     """A call failed for good, retries included."""
 
     type: Literal["model_call_failed"] = "model_call_failed"
@@ -209,7 +213,7 @@ class ModelCallFailed(Event):
     """As in `ModelReplied`."""
 
 
-class ModelCallAborted(Event):
+class ModelCallAborted(CallEvent):
     """A call was cut off by us because its result could not count any more."""
 
     type: Literal["model_call_aborted"] = "model_call_aborted"
@@ -222,7 +226,7 @@ class ModelCallAborted(Event):
     """As in `ModelReplied`."""
 
 
-class ToolStarted(Event):
+class ToolStarted(CallEvent):
     """A tool that must not run twice is about to run; this is on disk before it does."""
 
     type: Literal["tool_started"] = "tool_started"
@@ -235,7 +239,7 @@ class ToolStarted(Event):
     """What it is to do, in a few words."""
 
 
-class ToolFinished(Event):
+class ToolFinished(CallEvent):
     """A tool ran for a model and this text went back to it."""
 
     type: Literal["tool_finished"] = "tool_finished"

@@ -554,8 +554,10 @@ class Changes(Event):
         return len(self.files) + self.more
 
     def __str__(self) -> str:
+        if not self.count:
+            return "no file changed"
         files = "1 file" if self.count == 1 else f"{self.count} files"
-        return f"{files} changed, +{self.added} -{self.removed} lines" if self.count else "no file changed"
+        return f"{files} changed, +{self.added} -{self.removed} lines"
 
 
 class BegunWith(Event):

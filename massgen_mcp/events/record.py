@@ -1,11 +1,9 @@
 """All events as one closed union, and the line of `events.jsonl` that holds one."""
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
-from typing_extensions import TypeIs
 
-from massgen_mcp.events import agent_work, coordination, run
 from massgen_mcp.events.agent_work import AgentEvent
 from massgen_mcp.events.coordination import CoordinationEvent
 from massgen_mcp.events.parts import Event
@@ -26,60 +24,6 @@ class UnknownEvent(Event):
     type: str
     content: dict[str, Any]
     """All of it but the type."""
-
-
-OutsideCalls = (
-    run.RunStarted
-    | run.BaseTaken
-    | run.SetupFinished
-    | run.AttemptStarted
-    | run.ServerLost
-    | run.FinishRequested
-    | run.TimeReturned
-    | run.BudgetMark
-    | run.BudgetReached
-    | run.BudgetRaised
-    | run.ReservationExceeded
-    | run.RunResumed
-    | run.CallerMessage
-    | run.InputRequired
-    | run.InputGiven
-    | run.NestedRunStarted
-    | run.NestedRunEnded
-    | run.RunCompleted
-    | run.RunFailed
-    | run.RunCancelled
-    | run.RunTimedOut
-    | agent_work.RoundStarted
-    | agent_work.MessagesShown
-    | agent_work.BallotChanged
-    | agent_work.ConversationShortened
-    | agent_work.ConversationCondensed
-    | agent_work.RuleViolated
-    | coordination.AnswerSubmitted
-    | coordination.VoteCast
-    | coordination.StageOpened
-    | coordination.WrittenTestsSubmitted
-    | coordination.CheckFinished
-    | coordination.FilesChecked
-    | coordination.FirstAnswersClosed
-    | coordination.AgentDropped
-    | coordination.ModelReplaced
-    | coordination.WinnerChosen
-    | coordination.PresentationStarted
-    | coordination.AnswerPresented
-    | coordination.AnswerEvaluated
-    | coordination.PresentationFailed
-    | UnknownEvent
-)
-"""Events that say nothing of a call of a model or a tool. Whoever reads only of such calls names the others, and leaves
-these out by this list, so that an event that is added has to stand in one of the two.
-"""
-_OUTSIDE_CALLS = frozenset(get_args(OutsideCalls))
-
-
-def outside_calls(event: AnyEvent | UnknownEvent) -> TypeIs[OutsideCalls]:
-    return type(event) in _OUTSIDE_CALLS
 
 
 class LogRecord(BaseModel, frozen=True, extra="forbid", cache_strings="keys"):

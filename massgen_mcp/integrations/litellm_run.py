@@ -14,6 +14,7 @@ from typing import Any, assert_never
 from massgen_mcp.api.performing import perform
 from massgen_mcp.api.request import PreparedRequest
 from massgen_mcp.events.agent_work import (
+    CallEvent,
     ModelCallAborted,
     ModelCallAdmitted,
     ModelCallFailed,
@@ -25,7 +26,7 @@ from massgen_mcp.events.agent_work import (
     ToolFinished,
     ToolStarted,
 )
-from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent, outside_calls
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
 from massgen_mcp.events.run import AttemptStarted
 
 BEGUN_AGAIN = "\n\n[the answer was begun again]\n\n"
@@ -46,7 +47,7 @@ class FinalText:
         """What this event adds to the text; often nothing."""
         if isinstance(event, AttemptStarted):
             self._last_attempt = event.attempt >= self._attempts
-        if outside_calls(event):
+        if not isinstance(event, CallEvent):
             return ""
         match event:
             case ModelCallStarted(purpose="present"):

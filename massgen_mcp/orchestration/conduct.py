@@ -18,6 +18,7 @@ from massgen_mcp.coordination.written_tests import BEFORE_ANSWERS
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.agent_work import (
+    CallEvent,
     ModelCallAborted,
     ModelCallAdmitted,
     ModelCallFailed,
@@ -31,7 +32,7 @@ from massgen_mcp.events.agent_work import (
 )
 from massgen_mcp.events.coordination import AnswerEvaluated, FirstAnswersClosed, ModelReplaced, WinnerChosen
 from massgen_mcp.events.parts import Changes, Usage
-from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent, outside_calls
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
 from massgen_mcp.events.run import (
     AttemptStarted,
     BudgetRaised,
@@ -326,7 +327,7 @@ def measure_past(agent: str, events: Iterable[AnyEvent | UnknownEvent], abilitie
     """Let `abilities` know what the provider counted of the agent's calls, and which parts of them it refused."""
     sent = dict[str, int]()
     for event in events:
-        if outside_calls(event) or event.agent != agent:
+        if not isinstance(event, CallEvent) or event.agent != agent:
             continue
         match event:
             case ModelCallStarted(usage_if_lost=Usage() as estimated):
@@ -349,7 +350,7 @@ def past_work(agent: str, events: Iterable[AnyEvent | UnknownEvent]) -> tuple[li
     """
     tries, used, unfinished, coordinates = list[PastCall](), list[ToolCall](), list[ToolCall](), False
     for event in events:
-        if outside_calls(event) or event.agent != agent:
+        if not isinstance(event, CallEvent) or event.agent != agent:
             continue
         match event:
             case ModelCallStarted():

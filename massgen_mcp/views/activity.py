@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, assert_never
 
 from massgen_mcp.events.agent_work import (
+    CallEvent,
     ModelCallAborted,
     ModelCallAdmitted,
     ModelCallFailed,
@@ -17,7 +18,7 @@ from massgen_mcp.events.agent_work import (
     ToolFinished,
     ToolStarted,
 )
-from massgen_mcp.events.record import LogRecord, outside_calls
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -46,7 +47,7 @@ class Activity:
     def after(self, record: LogRecord, doing: str) -> Self:
         """With what it is `doing` from this record on. What was being written is void with most events."""
         now, event = replace(self, doing=doing), record.event
-        if outside_calls(event):
+        if not isinstance(event, CallEvent):
             return replace(now, writing="")
         match event:
             case TextDelta():

@@ -42,15 +42,12 @@ def with_an_event(package: Path) -> None:
     work = package / "events" / "agent_work.py"
     substituted(work, "\nBeforeReply = ", f"\n{EVENT}BeforeReply = ")
     substituted(work, "\nWorkEvent = (\n", "\nWorkEvent = (\n    Noticed\n    | ")
-    substituted(
-        package / "events" / "record.py", "OutsideCalls = (\n", "OutsideCalls = (\n    agent_work.Noticed\n    | "
-    )
     section = (ROOT / "docs" / "architecture.md").read_text().split("\n### An event\n")[1].split("\n#")[0]
     for name in re.findall(r"`([\w/]+\.py)`", section):
         file = package / name
         text = file.read_text() if file.exists() else ""
         ignores = name in DOES and IGNORES.search(text) is not None
-        if not (ignores or READS.search(text)) or "outside_calls(event)" in text:
+        if not (ignores or READS.search(text)) or "isinstance(event, CallEvent)" in text:
             continue
         case, does = DOES.get(name, ("Noticed()", "pass"))
         cases = rf"\1case {case}:\n\1    {does}\n"
@@ -59,9 +56,7 @@ def with_an_event(package: Path) -> None:
         reader = IGNORES if ignores else READS
         file.write_text(reader.sub(rf"{cases}\g<0>", text).replace(IMPORT, f"{IMPORT}\n    Noticed,", 1))
     readers = {file: file.read_text() for file in package.rglob("*.py")}
-    left = [
-        file for file, text in readers.items() if READS.search(text) and not re.search("Noticed|outside_calls", text)
-    ]
+    left = [file for file, text in readers.items() if READS.search(text) and not re.search("Noticed|CallEvent", text)]
     assert not left, "the page does not name these"
 
 
