@@ -11,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.config import loader
+from massgen_mcp.config.adapters import list_own_types
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig, LocalBackendConfig
+from massgen_mcp.config.providers.catalog import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from tests.harness import ROOT
 
-KINDS = (
-    "acp, ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, deepseek, fireworks, gemini, github, grok, "
-    "groq, huggingface, llamacpp, lmstudio, mistral, moonshot, nebius, ollama, openai, openrouter, perplexity, qwen, "
-    "scripted, sglang, together, vllm, zai"
-)
+KINDS = ", ".join(sorted({*(row.type for row in PROVIDERS), *list_own_types()}))
 OPENAI = "agents:\n  - backend: {type: openai, model: gpt-5}\n"
 
 
