@@ -199,8 +199,8 @@ async def test_told_to_finish_before_anybody_answered_the_team_goes_on_without(
 async def test_who_confirms_sees_the_script_alone_and_who_answers_the_whole_test(
     tmp_path: Path, doubling: Path, environ: dict[str, str]
 ) -> None:
-    written = tests({"title": "triples", "script": "sh double.sh 3", "expected": "777"})
-    ended = await played(tmp_path, doubling, environ, [settle("777")], [written], [settle("777")])
+    written = tests({"title": "triples", "script": "sh double.sh 3", "expected": "xyz"})
+    ended = await played(tmp_path, doubling, environ, [settle("xyz")], [written], [settle("xyz")])
 
     def until(kind: str) -> list[Event]:
         place = next(
@@ -210,14 +210,14 @@ async def test_who_confirms_sees_the_script_alone_and_who_answers_the_whole_test
 
     rules = Rules(seed="run-test", write_check=True, order="listed")
     blind = await perform(
-        [settle("777"), {"answer": "a"}], [], [settle("777")], rules=rules, past=journaled(until("confirm"))
+        [settle("xyz"), {"answer": "a"}], [], [settle("xyz")], rules=rules, past=journaled(until("confirm"))
     )
     text = text_of(blind.asked(2)[0])
     assert "sh double.sh 3" in text
-    assert not [word for word in ("777", "triples") if word in text]
+    assert not [word for word in ("xyz", "triples") if word in text]
     assert [tool.name for tool in blind.asked(2)[0].tools] == ["submit_outputs"]
     text = text_of(blind.asked(0)[1])
-    assert all(word in text for word in ("sh double.sh 3", "777", "triples", "the files of an answer have to pass it"))
+    assert all(word in text for word in ("sh double.sh 3", "xyz", "triples", "the files of an answer have to pass it"))
 
 
 def test_fewer_than_three_that_answer_or_scripts_that_do_not_run_are_refused_by_name() -> None:
