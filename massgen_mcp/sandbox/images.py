@@ -29,17 +29,21 @@ DAY = 86_400.0
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NOT_TAKEN_OVER = frozenset({"HOME", "TMPDIR", "USER"})
 _SOURCE = "/context/image"
-_KIND = f"""
+_FIND = f"""
 set -e
 skopeo() {{ command skopeo --insecure-policy --tmpdir /tmp "$@"; }}
-kind=oci-archive
-if test -d {_SOURCE}; then kind=oci
-elif tar -tf {_SOURCE} manifest.json >/tmp/list 2>&1; then kind=docker-archive
+image=oci:{_SOURCE}
+if test -f {_SOURCE} && tar -tf {_SOURCE} manifest.json >/tmp/list 2>&1; then image=docker-archive:{_SOURCE}
+elif test -f {_SOURCE}; then
+    image=oci:/tmp/archive
+    mkdir /tmp/archive
+    tar --no-same-owner -C /tmp/archive -xf {_SOURCE}
 fi
 """
-_ASK = f"{_KIND} skopeo inspect --config $kind:{_SOURCE}"
-_UNPACK = f"""{_KIND}
-skopeo copy --quiet $kind:{_SOURCE} oci:/tmp/layout:it
+"""skopeo unpacks an OCI archive only for users who may map ids of other users, which no user may in the sandbox."""
+_ASK = f"{_FIND} skopeo inspect --config $image"
+_UNPACK = f"""{_FIND}
+skopeo copy --quiet $image oci:/tmp/layout:it
 umoci --log=error raw unpack --rootless --image /tmp/layout:it root
 chmod -R u+rwX,a-s,go-w root
 """
