@@ -3,6 +3,7 @@ where the user puts keys. And `WakingRuns`: the runs whose end wakes the client 
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,10 @@ def is_over_http(ctx: ServerRequestContext[Any, Any]) -> bool:
     return ctx.request is not None
 
 
+RECENT_RUNS = 16
+"""A hook that runs at all has run after one of so many calls, even if a client makes some of them at once."""
+
+
 @dataclass(slots=True)
 class WakingRuns:
     """Runs of which this process knows that their end wakes the model of its client.
@@ -71,12 +76,13 @@ class WakingRuns:
 
     _as_tasks: set[str] = field(default_factory=set[str])
     _waited_for: dict[str, Path] = field(default_factory=dict[str, Path])
-    """The directory of each run that was started or waited for by a call of this process."""
+    """The directory of each run that a call of this process started or waited for; the newest comes last."""
     _hook_runs: bool = False
 
     def note_call(self, ctx: ServerRequestContext[Any, Any], view: RunView) -> None:
         """Note a call after which the hook, if there is one, waits for the run."""
         if not is_over_http(ctx):
+            self._waited_for.pop(view.row.run_id, None)
             self._waited_for[view.row.run_id] = view.directory.path
 
     def note_task(self, ctx: ServerRequestContext[Any, Any], run_id: str) -> None:
@@ -91,5 +97,7 @@ class WakingRuns:
             return True
         if run_id not in self._waited_for:
             return False
-        self._hook_runs = self._hook_runs or any(find_hook_mark(one).exists() for one in self._waited_for.values())
+        if not self._hook_runs:
+            newest = islice(reversed(self._waited_for.values()), RECENT_RUNS)
+            self._hook_runs = any(find_hook_mark(directory).exists() for directory in newest)
         return self._hook_runs
