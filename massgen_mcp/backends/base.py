@@ -3,8 +3,10 @@
 A backend translates; it holds no conversation, knows no coordination rules, and never retries (see `calling`).
 """
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from massgen_mcp.errors import RefusedPart
@@ -22,7 +24,7 @@ RUN_COMMAND = "run_command"
 """The tool that runs a command in the sandbox. A backend calls it for code that its agent has written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
     """A tool as a model is told of it. `parameters` is a JSON Schema object.
 
@@ -35,6 +37,11 @@ class ToolSpec:
     shown: str = ""
     listed: bool = True
     """Whether models are told of it. Those that call it all the same are served."""
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of its name, description and schema. Cached, since every model call counts the tools that it sends."""
+        return len(f"{self.name}{self.description}{json.dumps(self.parameters)}".encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ Knows no I/O, no models, no configs; needs no mock to be tested.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from random import Random
 from typing import Literal
 
@@ -153,7 +154,7 @@ class Seat:
         return self  # nobody changes it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Coordination:
     """The state at one moment. `seats` is keyed by agent name, in the order of the config."""
 
@@ -193,7 +194,7 @@ class Coordination:
 
     # -- questions ----------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def asked(self) -> tuple[str, ...]:
         """Agents that were asked for an answer in this attempt: all but a judge, unless stages say who."""
         named = [stage.agents for stage in self.stages if stage.kind == "answer"]
@@ -239,7 +240,7 @@ class Coordination:
         """The checks and failing tests of the standing answers."""
         return CheckedAnswers(self)
 
-    @property
+    @cached_property
     def count(self) -> Count:
         """The standing votes, counted."""
         authors = {self.label(agent): agent for agent in self.answered}

@@ -63,7 +63,7 @@ def is_over_http(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 RECENT_RUNS = 16
-"""A hook that runs at all has run after one of so many calls, even if a client makes some of them at once."""
+"""How many of the newest runs are looked at for the mark of a hook. A client makes fewer calls than this at once."""
 
 
 @dataclass(slots=True)

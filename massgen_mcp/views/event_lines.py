@@ -91,5 +91,5 @@ def log_line(record: LogRecord, run: RunState, *, debug: bool = True) -> str | N
 
 def stamped(moment: float, level: str, text: str) -> str:
     """A line of `massgen.log`; `moment` in seconds since 1970."""
-    shown = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    shown = datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")
     return plain(f"{shown} | {level} | {text}")

@@ -38,6 +38,8 @@ def name_answer(run: RunState, label: str) -> str:
 
 def replace_names(run: RunState, text: str) -> str:
     """Return a sentence of ours with the names that people read."""
+    if "agent" not in text:
+        return text
     text = _SHOWN_AS.sub("", text)
     text = _NEW_ANSWER.sub(lambda found: f"{format_ordinal(int(found[1]))} answer", text)
     text = _ANSWER.sub(lambda found: name_answer(run, found[0]), text)

@@ -255,7 +255,7 @@ class Config(Settings, frozen=True):
 
     @model_validator(mode="after")
     def _a_workspace_for_commands(self) -> Self:
-        if self.all_commands and not self.orchestrator.enable_filesystem:
+        if not self.orchestrator.enable_filesystem and self.all_commands:
             raise ValueError("commands need the agents' workspaces, but enable_filesystem is false")
         if forbidden := [one.id for one in self.agents if one.custom_tools and not self.commands_of(one).enabled]:
             raise ValueError(f"custom_tools run as commands, but commands are disabled for {', '.join(forbidden)}")
