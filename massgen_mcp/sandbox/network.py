@@ -75,7 +75,8 @@ class Network:
             server.close()
         for task in self._carrying:
             task.cancel()
-        await asyncio.gather(*self._carrying, return_exceptions=True)
+        with anyio.CancelScope(shield=True):  # else what cancels this one would leave as a cancellation of those tasks
+            await asyncio.gather(*self._carrying, return_exceptions=True)
         _close_all(self.namespaces)
 
     async def serve(self, listener: socket.socket, pair: ListedPair | None) -> None:

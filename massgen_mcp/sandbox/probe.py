@@ -34,6 +34,8 @@ SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
 TRY_SECONDS = 20
 """A level is tried so long at most; all attempts together take a second or two."""
+CONNECTION_SECONDS = 3.0
+"""How long a relay may take to connect after the command that asked for it has ended, on a busy machine."""
 _OPEN = "open"
 _IN_GROUP = "memory_in_group"
 """Whether the kernel bounds the memory of a command, `yes` or `no`; no attempt of its own."""
@@ -144,6 +146,8 @@ async def _reports(level: LevelName, targets: Targets) -> dict[str, str]:
             while len(output) < MAX_OUTPUT:
                 output += await process.stdout.receive()
         ended = await process.wait()
+        if network is not None:
+            await targets.wait_for_connection(CONNECTION_SECONDS)
     last = bytes(output).strip().rpartition(b"\n")[2].decode(errors="replace")
     if ended.reason != "exited" or ended.code != 0:
         raise ValueError(f"{ended.reason} {ended.code} {ended.message} {last[-300:]}".strip())

@@ -16,6 +16,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
+import anyio
+
 from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, LevelName, Policy, VisiblePath
 from massgen_mcp.sandbox.specification import MIB, ResourceLimits
 
@@ -131,6 +133,11 @@ class Targets:
         made.listen(16)
         made.setblocking(False)
         return made
+
+    async def wait_for_connection(self, seconds: float) -> None:
+        """Wait at most so long until the listed socket has a connection: a relay makes it after a command's own one."""
+        with anyio.move_on_after(seconds):
+            await anyio.wait_readable(self._listed)
 
     def look(self) -> dict[str, str]:
         """The outcomes as the host sees them, by the name of the attempt or of what was looked at."""
