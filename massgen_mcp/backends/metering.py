@@ -51,16 +51,16 @@ _NOT_BILLED: tuple[DropReason, ...] = (
 
 def estimated_tokens(text: str) -> int:
     """How many tokens a text has at most, in practice."""
-    return _tokens_of_bytes(len(text.encode("utf-8", "replace")))
+    return _count_tokens(len(text.encode("utf-8", "replace")))
 
 
-def _tokens_of_bytes(size: int) -> int:
+def _count_tokens(size: int) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
 def request_tokens(request: ModelRequest) -> int:
     """How many tokens a request has at most, in practice."""
-    tools = sum(MESSAGE_TOKENS + _tokens_of_bytes(tool.size) for tool in request.all_tools)
+    tools = sum(MESSAGE_TOKENS + _count_tokens(tool.size) for tool in request.all_tools)
     return MESSAGE_TOKENS + estimated_tokens(request.system) + tools + sum(map(_message_tokens, request.messages))
 
 

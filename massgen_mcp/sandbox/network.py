@@ -75,7 +75,7 @@ class Network:
             server.close()
         for task in self._carrying:
             task.cancel()
-        with anyio.CancelScope(shield=True):  # else what cancels this one would leave as a cancellation of those tasks
+        with anyio.CancelScope(shield=True):  # anyio doesn't recognize its own cancellation in what `gather` raises
             await asyncio.gather(*self._carrying, return_exceptions=True)
         _close_all(self.namespaces)
 

@@ -135,7 +135,7 @@ class Targets:
         return made
 
     async def wait_for_connection(self, seconds: float) -> None:
-        """Wait at most so long until the listed socket has a connection: a relay makes it after a command's own one."""
+        """Wait up to `seconds` for a connection to the listed socket: the relay connects later than the command."""
         with anyio.move_on_after(seconds):
             await anyio.wait_readable(self._listed)
 
