@@ -326,7 +326,7 @@ def _usd(plan: _Plan, priced: Sequence[Tariff], agents: int) -> float | None:
 
 
 def _sum(calls: Sequence[Usage], tariff: Tariff) -> float | None:
-    costs = [tariff.cost(usage).usd for usage in calls]
+    costs = [tariff.find_usd(usage) for usage in calls]
     known = [usd for usd in costs if usd is not None]
     return sum(known) if len(known) == len(costs) else None
 

@@ -108,6 +108,10 @@ class Tariff:
             update={"saved_usd": full - known, "discounted_tokens": self._count_discount(usage, model)}
         )
 
+    def find_usd(self, usage: Usage) -> float | None:
+        """Return the cost of a call to the config's model in US dollars; None if its price is unknown."""
+        return self._find_cost(usage, None, "").usd
+
     def _count_discount(self, usage: Usage, model: str) -> int:
         """Count how many tokens less the cached input is worth than other input of the same length."""
         plain = Usage(input_tokens=usage.input_tokens)
@@ -161,7 +165,7 @@ class Tariff:
         plain = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
         long = min(long_tokens, input_tokens)
         written = plain.model_copy(update={"cache_write_tokens": input_tokens, "cache_write_long_tokens": long})
-        costs = [self.cost(usage).usd for usage in (plain, written)]
+        costs = [self.find_usd(usage) for usage in (plain, written)]
         costs += [other.worst_usd(input_tokens, output_tokens, long_tokens=long) for other in self.others]
         return max((usd for usd in costs if usd is not None), default=None)
 

@@ -22,7 +22,7 @@ from massgen_mcp.config.default_team import MAX_AGENTS
 from massgen_mcp.config.given import GivenDecide
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers.catalog import PROVIDERS
-from massgen_mcp.money.estimate import Estimate, estimate, get_team_prices
+from massgen_mcp.money.estimate import Estimate, TeamPrices, estimate
 from massgen_mcp.request.build import CallerRequest, OnConflict, RunRequest, build_request
 from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.request.reach import reach_of
@@ -147,14 +147,11 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         )
         asked = request.team
         reach = reach_of(asked.config, service.access.environ, Path.cwd())
-        commands = _sentences(
-            await sandbox_note(asked.config, service.access.environ),
-            await anyio.to_thread.run_sync(_find_unlisted, asked, service.access.environ),
-        )
+        commands = await sandbox_note(asked.config, service.access.environ)
         if dry_run:
             begins = await service.start_note(request)
-            aside = _sentences(begins, commands, _proposal(asked.config))
             expected = await _estimate(service, request)
+            aside = _sentences(begins, commands, _find_unlisted(asked, expected.prices), _proposal(asked.config))
             tried = await _tried(asked.config, service.access.environ, run_them=True)
             facts = results.StartFacts(asked, reach, expected, aside, tried)
             return results.planned(facts, service.access.environ, keys_of_client(context))
@@ -167,7 +164,8 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             view = await wait_with_progress(context, service, WaitRequest(view.row.run_id, wait_seconds))
         woken = _note_wait(server, context, view)
         expected = await _estimate(service, request)
-        aside, tried = _sentences(noticed, commands), await _tried(asked.config, service.access.environ, run_them=False)
+        aside = _sentences(noticed, commands, _find_unlisted(asked, expected.prices))
+        tried = await _tried(asked.config, service.access.environ, run_them=False)
         facts = results.StartFacts(asked, reach, expected, aside, tried)
         return results.started(view, facts, reused=reused, note=note, woken=woken)
 
@@ -278,11 +276,10 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         return await results.config_list(name, service.access.environ)
 
 
-def _find_unlisted(team: Team, environ: Mapping[str, str]) -> str | None:
+def _find_unlisted(team: Team, prices: TeamPrices) -> str | None:
     """Name the models of a caller's `models` that no list of prices knows: the name may be wrong."""
     if not team.source.startswith("models: "):
         return None
-    prices = get_team_prices(team.config, environ)
     strong = {row.strong_model for row in PROVIDERS}
     names = [name for name in (*prices.bounded, *prices.by_tokens) if name.partition("/")[2] not in strong]
     if not names:
