@@ -21,9 +21,13 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from massgen_mcp.changes.apply_records import AppliedRecords
+from massgen_mcp.changes.base import ContextDirectory
+from massgen_mcp.changes.choosing import Patch
+from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import Home
 from massgen_mcp.runs.patches.application import Application
-from massgen_mcp.runs.patches.applying import apply_patch, undo_patch
+from massgen_mcp.runs.patches.applying import RunPatch, apply_patch, undo_patch
 from tests.changes.apply_cases import ATTRIBUTES, Case
 from tests.changes.apply_play import Stage, everything_in, prepared, template
 from tests.faults import can_mount, no_larger_files_than
@@ -139,6 +143,19 @@ def changed_after_a_kill(directory: Path) -> str:
     return f"kept {kept}, {(stage.root / 'lines.txt').read_text()!r}; changed {sorted(others)}"
 
 
+def replaced_by_a_link(directory: Path) -> str:
+    """What comes of an apply if a directory becomes a link to another one while it goes on."""
+    stage = prepared(Case("two files", "echo team >> lines.txt; echo team >> src/a.txt"), directory)
+    source, elsewhere = stage.root / "src", directory / "elsewhere"
+    shutil.copytree(source, elsewhere)
+    before = everything_in(elsewhere)
+    child = Child(partial(apply, stage))
+    with child.stopped_at("renameat2", 1, directory):
+        source.rename(directory / "aside")
+        source.symlink_to(elsewhere)
+    return f"{child.state()}; elsewhere as before: {everything_in(elsewhere) == before}"
+
+
 def two_at_once(directory: Path) -> str:
     """What comes of two applies of the same patch, the second of which begins in the middle of the first."""
     stage = prepared(CASE, directory)
@@ -149,6 +166,33 @@ def two_at_once(directory: Path) -> str:
     return (
         f"{first.state()}, {second.state()}; applied {len(AppliedRecords(stage.patch.changes.directory).read())} time"
     )
+
+
+def two_directories(directory: Path) -> str:
+    """What is left of a change in two directories that is killed at each of its renames."""
+    place, workspace = directory / "place", directory / "run" / "workspace"
+    names = ("one", "two")
+    for name in names:
+        (place / name).mkdir(parents=True)
+        (place / name / "file.txt").write_text("old\n")
+    workspace.mkdir(parents=True)
+    changes = RunChanges(directory / "run" / "changes")
+    base, refused = changes.begin([ContextDirectory(name, place / name, writable=True) for name in names], [workspace])
+    assert base is not None, refused
+    for name in names:
+        (workspace / name / "file.txt").write_text("new\n")
+    tree = changes.outcome(base, workspace).tree
+    stage = Stage(
+        place, place, Home(directory / "home"), RunPatch("run", changes, Patch(base.directories, base.id, tree))
+    )
+    before, seen = everything_in(place), set[str]()
+    for k in itertools.count(1):
+        if under_fault(partial(apply, stage), "renameat2", f"signal=KILL:when={k}") is None:
+            break
+        new = [name for name in names if "new\n" in map(Path.read_text, (place / name).glob("file.txt"))]
+        apply(stage, dry_run=True)
+        seen.add(f"{new} new, then all as before: {everything_in(place) == before}")
+    return "; ".join(sorted(seen))
 
 
 def on_a_small_disk(directory: Path) -> str:
@@ -302,6 +346,10 @@ def main() -> None:
             print(changed_after_a_kill(Path(directory)))
         case "two at once":
             print(two_at_once(Path(directory)))
+        case "a link":
+            print(replaced_by_a_link(Path(directory)))
+        case "two directories":
+            print(two_directories(Path(directory)))
         case "image":
             print(image(Path(directory)))
         case "small disk":

@@ -51,8 +51,21 @@ def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp
 
 
 @needs("strace")
+def test_a_directory_that_becomes_a_link_while_files_are_replaced_is_not_followed(
+    home: TempHome, tmp_path: Path
+) -> None:
+    assert told(home, tmp_path, "a link") == "conflicts; elsewhere as before: True"
+
+
+@needs("strace")
 def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path: Path) -> None:
     assert told(home, tmp_path, "two at once") == "applied, unchanged; applied 1 time"
+
+
+@needs("strace")
+def test_a_change_of_two_directories_that_is_killed_is_taken_back_in_both(home: TempHome, tmp_path: Path) -> None:
+    as_before = "new, then all as before: True"
+    assert told(home, tmp_path, "two directories") == f"['one'] {as_before}; [] {as_before}"
 
 
 def test_a_full_disk_is_met_before_anything_is_changed(tmp_path: Path) -> None:

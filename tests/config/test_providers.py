@@ -221,8 +221,13 @@ def test_azures_key_goes_to_azure_and_to_the_operators_address_only() -> None:
     azure = AzureBackendConfig(type="azure_openai", model="m")
     keys = {"AZURE_OPENAI_API_KEY": "k"}
     assert find_key(azure.model_copy(update={"endpoint": "https://x.openai.azure.com/"}), keys) == "k"
-    assert find_key(azure.model_copy(update={"endpoint": "https://x.openai.azure.com.evil.org"}), keys) is None
-    assert find_key(azure.model_copy(update={"endpoint": "http://x.openai.azure.com"}), keys) is None
+    for foreign in (
+        "https://x.openai.azure.com.evil.org",
+        "https://evilopenai.azure.com",
+        "https://x.westeurope.cloudapp.azure.com",
+        "http://x.openai.azure.com",
+    ):
+        assert find_key(azure.model_copy(update={"endpoint": foreign}), keys) is None, foreign
     operators = {**keys, "AZURE_OPENAI_ENDPOINT": "https://gateway.example.com"}
     assert find_key(azure, operators) == "k"
     assert missing_variables(azure, operators) == []

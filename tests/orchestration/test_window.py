@@ -69,6 +69,16 @@ async def test_work_that_is_longer_than_the_window_is_finished(tmp_path: Path) -
     assert "What is six times seven?" in json.dumps(reads), "the question stays"
 
 
+async def test_a_window_that_a_refusal_tells_counts_and_not_a_larger_one_of_the_price_list(tmp_path: Path) -> None:
+    environ = {"MASSGEN_PRICE_AS": "openai/gpt-4o"}  # its window there: 128,000 tokens
+    model = SmallWindow(12_000, reading(40))
+    async with answering(model.respond) as double:
+        ended = await run_team(tmp_path, one_agent(double.url), environ=environ)
+    assert ended.snapshot.final_answer == "42"
+    assert model.refused == 1, "the window is learned once"
+    assert ended.of(ConversationShortened)
+
+
 async def test_no_note_is_paid_for_where_shorter_results_alone_make_room(tmp_path: Path) -> None:
     model = SmallWindow(30_000, reading(40, lines=600))
     async with answering(model.respond) as double:

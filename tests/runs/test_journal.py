@@ -80,6 +80,16 @@ async def test_a_torn_last_line_of_a_long_journal_costs_nothing_but_that_line(tm
     assert journal.read_bytes().startswith(kept), "the journal lost more than its torn line"
 
 
+async def test_events_are_numbered_on_after_a_torn_line_of_a_journal_of_many_megabytes(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    await write(path, *("x" * 1_000 for _ in range(3_000)), "torn")
+    path.write_bytes(path.read_bytes()[:-10])
+    await write(path, "next")
+    records = JournalReader(path).read()
+    assert [record.seq for record in records] == [*range(1, 3_002)]
+    assert getattr(records[-1].event, "text", "") == "next"
+
+
 async def test_a_reader_gives_what_is_new_also_while_a_line_is_being_written(
     tmp_path: Path,
 ) -> None:
