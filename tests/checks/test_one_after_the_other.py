@@ -150,6 +150,8 @@ async def test_a_check_that_fails_once_and_then_passes_breaks_nothing(
     )
     flaky.close()
     assert end(ended) == (asked_agents[-1], "checked", len(asked_agents), 2)
+    (completed,) = ended.of(RunCompleted)
+    assert (completed.failing_checks, ended.snapshot.work_done.checked) == ((), "passed")
 
 
 async def test_where_nobody_passes_the_team_decides_with_the_answers_there_are(
