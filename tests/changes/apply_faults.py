@@ -143,8 +143,8 @@ def changed_after_a_kill(directory: Path) -> str:
     return f"kept {kept}, {(stage.root / 'lines.txt').read_text()!r}; changed {sorted(others)}"
 
 
-def replaced_by_a_link(directory: Path) -> str:
-    """What comes of an apply if a directory becomes a link to another one while it goes on."""
+def replace_by_link(directory: Path) -> str:
+    """Replace a directory by a link to another one while an apply goes on, and tell what comes of it."""
     stage = prepared(Case("two files", "echo team >> lines.txt; echo team >> src/a.txt"), directory)
     source, elsewhere = stage.root / "src", directory / "elsewhere"
     shutil.copytree(source, elsewhere)
@@ -168,8 +168,8 @@ def two_at_once(directory: Path) -> str:
     )
 
 
-def two_directories(directory: Path) -> str:
-    """What is left of a change in two directories that is killed at each of its renames."""
+def kill_in_two_directories(directory: Path) -> str:
+    """Kill a change in two directories at each of its renames, and tell what the next command leaves of it."""
     place, workspace = directory / "place", directory / "run" / "workspace"
     names = ("one", "two")
     for name in names:
@@ -347,9 +347,9 @@ def main() -> None:
         case "two at once":
             print(two_at_once(Path(directory)))
         case "a link":
-            print(replaced_by_a_link(Path(directory)))
+            print(replace_by_link(Path(directory)))
         case "two directories":
-            print(two_directories(Path(directory)))
+            print(kill_in_two_directories(Path(directory)))
         case "image":
             print(image(Path(directory)))
         case "small disk":

@@ -109,7 +109,7 @@ async def _compare(shared: Shared, name: str, ask: Ask, reply: Reply, found: Fou
 def _own_runs_aside(reply: str, run_id: str) -> str:
     """Replace what differs between two calls: the runs that they start, times, and the ages of runs."""
     reply = re.sub(r"run-[a-z2-7]{26}", lambda one: one[0] if one[0] == run_id else "OWN", reply)
-    return re.sub(r"\d+\.\d+|\d{4}-\d\d-\d\dT[\d:.]+Z|\b\d+ (s|min|h|d)\b", "TIME", reply)
+    return re.sub(r"\d+\.\d+|\d{4}-\d\d-\d\dT[\d:.]+Z|\d+ (s|min|h|d)(?= ago\)|\")", "TIME", reply)
 
 
 async def _asked_of_methods(shared: Shared, client: Client) -> AsyncGenerator[tuple[str, Ask, Reply]]:
