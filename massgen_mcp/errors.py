@@ -107,6 +107,13 @@ class BadVariable(MassgenError):
         self.remedy = remedy
 
 
+class Declined(MassgenError):
+    """A person at the terminal answered no to a question, so nothing was done. The message is whole sentences."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("invalid_action", message)
+
+
 class JournalNewer(MassgenError):
     """A newer version of this program wrote a `part` of the run: it can be read, but not continued."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.cli.process import raise_on_interrupt
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.errors import MassgenError, root_causes, translate_system_error
+from massgen_mcp.errors import Declined, MassgenError, root_causes, translate_system_error
 from massgen_mcp.home import find_store_path
 from massgen_mcp.redaction import redacted_output
 
@@ -29,7 +29,10 @@ def guarded(
                 print_error("".join(traceback.format_exception(error)))
             if not isinstance(cause, MassgenError):
                 cause = _translate(cause)
-            print_error(f"ERROR {cause.code}: {cause}")
+            if isinstance(cause, Declined):
+                print_error(str(cause))
+            else:
+                print_error(f"ERROR {cause.code}: {cause}")
             return code_of(cause)
         finally:
             gc.enable()  # a program of somebody else may have called the command

@@ -8,7 +8,7 @@ from massgen_mcp.cli.asking import confirm
 from massgen_mcp.cli.massgen.earlier_runs import background_runs
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.verb import NEWEST
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import Declined, MassgenError
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.views.plain_text import preview
@@ -26,16 +26,14 @@ async def find_run_to_read(service: RunService, named: str | None) -> str:
 
 async def find_run_to_change(service: RunService, options: argparse.Namespace, verb: str) -> str:
     """Return a run's id: the named one; else the newest one of this directory, if a person at a terminal says that it
-    is meant. Raises `MassgenError` unknown_run, invalid_action.
+    is meant. Raises `Declined`, `MassgenError` unknown_run.
     """
     if options.run_id is not None and options.run_id not in NEWEST:
         return await service.watcher.find_run_id(options.run_id, to_change=True)
     view = await _find_newest(service)
     print_line(f'{view.row.run_id}, {view.state}: "{preview(view.row.question, 60)}"')
     if not options.yes and not confirm(f"{verb.capitalize()} this run", default=False):
-        raise MassgenError(
-            "invalid_action", "nothing changed, because you answered no; to choose another run, pass its ID"
-        )
+        raise Declined("Nothing changed. To choose another run, pass its ID; `massgen runs` lists all runs.")
     return view.row.run_id
 
 

@@ -102,7 +102,8 @@ def test_what_changes_a_run_asks_at_a_terminal_and_needs_an_id_elsewhere(home: T
     with terminal(home, "mark", "right") as window:
         window.wait_for(', completed: "q"', "Mark this run (y/n) [n]:")
         window.type("n\r")
-        window.wait_for("nothing changed, because you answered no")
+        window.wait_for("Nothing changed. To choose another run, pass its ID")
+        assert "ERROR" not in window.text
         assert window.leave() == 1
     with terminal(home, "mark", "right", "--yes") as window:
         window.wait_for("marked right")
