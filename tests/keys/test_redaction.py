@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from massgen_mcp.redaction import NO_KEYS, Redactor
 
 PLAIN = "sk-proj-AbCdEf0123456789ghijKLMN"
-ODD = 'k3\'y+with/odd=chars&"quotes"\\%41'
+ODD = 'k3\'y+with/odd=chars&"quotes"\\%41 ~~~>>>???>>>~~~'
 KEYS = {"OPENAI_API_KEY": PLAIN, "ODD_API_KEY": ODD}
 REDACTOR = Redactor(KEYS)
 
