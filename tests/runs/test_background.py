@@ -413,6 +413,24 @@ async def test_a_run_whose_server_died_before_it_woke_a_runner_is_taken_up_by_th
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
 
 
+async def test_a_cancel_stays_in_the_store_until_the_run_has_ended_there(home: TempHome) -> None:
+    """Otherwise a kill between the two would lose it."""
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=home.config("s", agent("one", STUCK))))["run_id"]
+        await at_work(home, run_id)
+        with closing(sqlite3.connect(home.path / "runs.sqlite3")) as store, store:
+            store.execute("CREATE TABLE completed (action TEXT, state TEXT)")
+            store.execute(
+                "CREATE TRIGGER on_completed BEFORE DELETE ON controls BEGIN INSERT INTO completed"
+                " SELECT OLD.action, state FROM runs WHERE run_id = OLD.run_id; END"
+            )
+        await call(client, "control_run", run_id=run_id, action="cancel")
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "cancelled"
+        with closing(sqlite3.connect(home.path / "runs.sqlite3")) as store:
+            await wait_until(lambda: store.execute("SELECT * FROM completed").fetchone())
+            assert store.execute("SELECT * FROM completed").fetchall() == [("cancel", "cancelled")]
+
+
 async def test_a_run_whose_runner_is_lost_just_before_its_last_event_ends_once_more_with_the_same_files(
     home: TempHome,
 ) -> None:
