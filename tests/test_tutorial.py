@@ -1,8 +1,10 @@
 """docs/tutorial.md tells the truth: its commands and calls are made here in their order, and print what it shows."""
 
 import doctest
+import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +42,9 @@ def with_commands(home: TempHome, tmp_path: Path) -> TempHome:
         command.chmod(0o700)
     shop = home.work / "shop"
     shop.mkdir()
-    path = f"{directory}:{home.environ['PATH']}"
+    ours = str(Path(sys.executable).parent)  # the Python of this project, which finds its `tests` before the shop's
+    others = (place for place in home.environ["PATH"].split(os.pathsep) if place != ours)
+    path = os.pathsep.join((str(directory), *others))
     return TempHome(home.path, shop, {**home.extra, "PATH": path})
 
 
