@@ -230,6 +230,12 @@ CASES = (
         refused={"fresh": "a directory"},
     ),
     Case(
+        "symlink in the way of a new file, and git ignores it",
+        "mkdir fresh; echo x > fresh/x",
+        person="mkdir ../outside; ln -s ../outside fresh; echo fresh >> .gitignore",
+        refused={"fresh/x": "fresh is a symbolic link"},
+    ),
+    Case(
         "symlink in the way: a file became one",
         LAST,
         person="mv lines.txt ../x; ln -s ../x lines.txt",
