@@ -90,12 +90,12 @@ def test_the_tests_of_a_repository_decide_and_not_the_best_words(installed: Temp
 
 async def test_a_run_in_the_background_is_operated_by_its_id(installed: TempHome) -> None:
     service = RunService(local_engine(find_home(installed.environ)), installed.environ)
-    view, _ = await service.start(asked("q", load_config("@examples/scripted", environ={})))
+    view, _ = await service.start(await service.prepare(asked("q", load_config("@examples/scripted", environ={}))))
     done = run(installed, "background_run.sh", view.row.run_id, "60")
     assert done.returncode == 0, done.stderr
     assert "4. Set an end date for the old code" in done.stdout
     stuck = load_config(installed.config("stuck", agent("a", {"hang": True})), environ={})
-    view, _ = await service.start(asked("q", stuck))
+    view, _ = await service.start(await service.prepare(asked("q", stuck)))
     assert f"{view.row.run_id}: cancelled" in run(installed, "background_run.sh", view.row.run_id, "0.1").stdout
     service.close()
 

@@ -276,7 +276,7 @@ class EditorAgent(JsonRpcConnection):
                 changes_of="winner" if session.goes_on and session.mode == CODE else None,
             )
         )
-        view, _ = await self._service.start(request)
+        view, _ = await self._service.start(await self._service.prepare(request))
         if not newest:
             title = {"sessionUpdate": "session_info_update", "title": preview(text, TITLE_CHARACTERS)}
             await self.tell("session/update", {"sessionId": session.id, "update": title})

@@ -180,7 +180,7 @@ class Batch:
     async def _take(self, question: BatchQuestion, request: RunRequest, service: RunService) -> None:
         key = self._results.key_of(question, request)
         given = replace(request.given, kind=self._kind, idempotency_key=key, session_id=None)
-        view, _ = await service.start(replace(request, given=given))
+        view, _ = await service.start(await service.prepare(replace(request, given=given)))
         while not view.ended:
             if view.stands_still:
                 raise MassgenError("not_finished", f"run {view.row.run_id}: {view.held_up_by or view.state}")

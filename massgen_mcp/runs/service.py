@@ -13,7 +13,6 @@ import anyio.to_thread
 from massgen_mcp.changes.git import is_address
 from massgen_mcp.config.access import members
 from massgen_mcp.config.access.held_keys import redactor_for
-from massgen_mcp.config.adjusted import with_places
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.people import User
 from massgen_mcp.run_state.status import TERMINAL_STATES
@@ -23,11 +22,10 @@ from massgen_mcp.runs.checks import check_action, checked_raise
 from massgen_mcp.runs.engine import Action, CallerAnswer, Engine
 from massgen_mcp.runs.outcomes import RunOutcomes
 from massgen_mcp.runs.pages import RunPages
-from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
-from massgen_mcp.runs.patches.given import UPLOADED
+from massgen_mcp.runs.patches.earlier_changes import find_earlier_changes
+from massgen_mcp.runs.preparing import prepare
 from massgen_mcp.runs.sessions.turns import start_note
-from massgen_mcp.runs.starting import ask_to_admit, enclosing, enqueue, frozen_request
-from massgen_mcp.runs.store.counting import with_usual_seconds
+from massgen_mcp.runs.starting import PreparedRun, ask_to_admit, enqueue
 from massgen_mcp.runs.view.run_view import RunView
 from massgen_mcp.runs.watcher import RunWatcher
 from massgen_mcp.threads import in_thread
@@ -69,53 +67,59 @@ class RunService:
         self.watcher.stop_waiting()
         self.access.whole_engine.close()
 
-    async def start(self, request: "RunRequest") -> tuple[RunView, bool]:
-        """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
+    @in_thread
+    def prepare(self, request: "RunRequest") -> PreparedRun:
+        """Return the run that `start` begins. A turn of a session may continue the changes of an earlier one. In a
+        process that works inside a run the new run is nested in that one.
 
-        `on_conflict` says what to do when the key is taken (see `RunQueue.add`). A turn of a session is told question
-        and answer of the turns before it; only one turn of a session may be on its way.
-
-        In a process that works inside a run it is nested in that one, and begins when that one admits it.
-
-        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, nesting_refused,
-        disk_full, store_unavailable.
+        Raises `MassgenError`: invalid_arguments, idempotency_conflict, nesting_refused, config_invalid, disk_full,
+        store_unavailable.
         """
-        access, engine = self.access, self.access.engine
+        access, pool = self.access, self.access.engine.pool
         places = [context.path for context in request.config.orchestrator.context_paths]
-        if engine.pool is None and any(map(is_address, places)):
+        if pool is None and any(map(is_address, places)):
             raise MassgenError("invalid_arguments", CLONED_ELSEWHERE)
-        if engine.pool is not None and not request.given.uploads and not all(map(is_address, places)):
+        if pool is not None and not request.given.uploads and not all(map(is_address, places)):
             raise MassgenError("invalid_arguments", ELSEWHERE)
+        if pool is not None and request.given.changes_of is not None:
+            raise MassgenError("invalid_arguments", "changes_of works only on the machine that has the files")
         if access.is_guest and any(members.start_permissions(agent.backend) for agent in request.config.agents):
             raise MassgenError("invalid_arguments", NO_PROGRAMS)
         if request.given.session_id is not None:
             safe_id(request.given.session_id, "session id")
+        return prepare(access, request)
 
-        def start_run() -> tuple[RunView, bool]:
-            outer = enclosing(engine, access.environ)
-            frozen = with_usual_seconds(engine, frozen_request(request, outer, access.environ))
-            if request.given.uploads:
-                frozen = replace(frozen, config=with_places(frozen.config, lambda path: f"{UPLOADED}{path}"))
-            added, history = enqueue(engine, access.sessions, request, frozen, access.dispatch.identity)
-            if outer is not None and not added.row.admitted:
-                ask_to_admit(engine, access.environ, outer, added.row.run_id)
-            woken = engine.liveness.wake(added.row.fingerprint)  # at once: the run waits for it
-            view = access.get_watch(added.row.run_id).look()
-            if not woken:
-                access.dispatch.see_to(view)
-            if added.replaced is not None:
-                engine.liveness.wake(added.replaced.fingerprint)
-                engine.liveness.announce(added.replaced, engine.files.of(added.replaced))
-            return replace(view, note=history.note), added.reused
+    @in_thread
+    def start(self, run: PreparedRun) -> tuple[RunView, bool]:
+        """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
-        return await anyio.to_thread.run_sync(start_run)
+        `on_conflict` says what to do when the key is taken (see `RunQueue.add`). A turn of a session is told question
+        and answer of the turns before it; only one turn of a session may be on its way. A nested run begins when the
+        outer one admits it.
+
+        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, disk_full,
+        store_unavailable.
+        """
+        access, engine = self.access, self.access.engine
+        added, history = enqueue(engine, access.sessions, run)
+        if run.outer is not None and not added.row.admitted:
+            ask_to_admit(engine, access.environ, run.outer, added.row.run_id)
+        woken = engine.liveness.wake(added.row.fingerprint)  # at once: the run waits for it
+        view = access.get_watch(added.row.run_id).look()
+        if not woken:
+            access.dispatch.see_to(view)
+        if added.replaced is not None:
+            engine.liveness.wake(added.replaced.fingerprint)
+            engine.liveness.announce(added.replaced, engine.files.of(added.replaced))
+        return replace(view, note=history.note), added.reused
 
     @in_thread
     def start_note(self, request: "RunRequest") -> str:
-        """Whose changes the run would begin with, in words. Raises as `with_earlier_changes`."""
+        """Return whose changes the run would begin with, in words. Raises as `find_earlier_changes`."""
+        if (whose := request.given.changes_of) is None:
+            return ""
         ended = self.access.sessions.ended(request.given.session_id)
-        begins = with_earlier_changes(frozen_request(request, None, {}), request, ended)
-        return start_note(begins.begins_with)
+        return start_note(find_earlier_changes(whose, request, request.config, ended))
 
     async def control(
         self, run_id: str, action: Action | Literal["resume"], message: str = "", value: float | None = None

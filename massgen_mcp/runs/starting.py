@@ -1,93 +1,89 @@
-"""A run is begun: its request becomes durable, its row makes it known, and a runner is woken or started for it."""
+"""Starts a run: makes its request durable, enters its row in the queue, and wakes or starts a runner for it."""
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from massgen_mcp.config.access.key_hosts import describe_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
-from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
-from massgen_mcp.money.budget import caps_of_next
-from massgen_mcp.request.reach import NestedRunLimits, nested_config
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.consent import WAITING, read_demands, require_consent
-from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved, new_run_id
-from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
+from massgen_mcp.runs.engine import Added, Engine, FileStore, FrozenRequest, NewRun, RunRow, SessionMoved
 from massgen_mcp.runs.patches.given import upload_base
 from massgen_mcp.runs.sessions.turns import SessionHistory, SessionTurns
 from massgen_mcp.runs.store.credentials import identity
-from massgen_mcp.runs.view.run_view import NO_WORKER, RunView, RunWatch
+from massgen_mcp.runs.view.run_view import NO_WORKER, RunView
 
 if TYPE_CHECKING:  # what reads runs needs nothing of how one is built
-    from massgen_mcp.request.build import RunRequest
+    from massgen_mcp.request.build import OnConflict
 
 _RESUME = "control_run resume (`massgen resume`)"
 
 
-def enqueue(
-    engine: Engine,
-    sessions: SessionTurns,
-    request: "RunRequest",
-    frozen: FrozenRequest,
-    identity: Callable[[Config], str],
-) -> tuple[Added, SessionHistory]:
-    """Directory first, row last: a run that the store knows is whole. `frozen` gets its session's turns.
-    Raises as `RunQueue.add` and `with_earlier_changes`.
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run that may begin: its row and its request, apart from its session's turns."""
+
+    row: NewRun
+    """Of a run that continues an earlier turn, with the turns that were over then."""
+    stored: FrozenRequest
+    redactor: Redactor
+    """Takes the keys of the run's environment out of text."""
+    on_conflict: "OnConflict"
+    outer: RunView | None
+    """The run that it is nested in."""
+    uploaded: Config | None
+    """A config with the caller's directories, where they go to another machine with the run."""
+    earlier: Added | None
+    """The run that has its idempotency key."""
+
+    def take_turns(self, history: SessionHistory, over: frozenset[int]) -> tuple[NewRun, FrozenRequest]:
+        """Return its row and its request with the session's turns as they are now. Raises `MassgenError` session_busy
+        where a turn has ended whose changes the run would miss.
+        """
+        if self.stored.begins_with is not None and over != self.row.turns_over:
+            raise MassgenError("session_busy", "another turn of this session has just ended; start the run again")
+        return replace(self.row, turns_over=over), replace(self.stored, history=history.turns)
+
+
+def enqueue(engine: Engine, sessions: SessionTurns, run: PreparedRun) -> tuple[Added, SessionHistory]:
+    """Directory first, row last: a run that the store knows is whole. The run gets its session's turns. Raises as
+    `RunQueue.add`.
     """
-    engine.home.ensure()
-    owner, key = engine.owner, request.given.idempotency_key
-    run = NewRun(
-        new_run_id(),
-        request.question,
-        request.source,
-        fingerprint=identity(frozen.config),
-        request_hash=_hash(request),
-        idempotency_key=f"{owner}\n{key}" if owner and key is not None else key,
-        session_id=request.given.session_id,
-        parent=frozen.nesting and frozen.nesting.parent,
-        admitted=frozen.nesting is None,
-        owner=owner,
-        usd=frozen.config.budget.max_usd,
-        kind=frozen.kind,
-    )
-    if engine.pool is not None and request.given.changes_of is not None:
-        raise MassgenError("invalid_arguments", "changes_of works only on the machine that has the files")
-    if (added := engine.store.queue.find_reusable(run, request.given.on_conflict)) is not None:
-        return added, SessionHistory()
+    if run.earlier is not None:
+        return run.earlier, SessionHistory()
+    run_id = run.row.run_id
     engine.store.index.find_known([])  # a store that cannot be reached says so before there are files of the run
     with engine.files.making():
         while True:
             try:
-                history, over = sessions.history(request.given.session_id)
-                turn = replace(frozen, history=history.turns)
-                turn = with_earlier_changes(turn, request, sessions.ended(request.given.session_id))
-                history = replace(history, begins_with=turn.begins_with)
-                files = engine.files.create(run.run_id, turn, request.redactor, run)
-                if request.given.uploads:
-                    upload_base(files, request.config)
-                engine.files.publish(run.run_id)
+                history, over = sessions.history(run.row.session_id)
+                row, stored = run.take_turns(history, over)
+                files = engine.files.create(run_id, stored, run.redactor, row)
+                if run.uploaded is not None:
+                    upload_base(files, run.uploaded)
+                engine.files.publish(run_id)
                 added = engine.store.queue.add(
-                    replace(run, turns_over=over),
-                    on_conflict=request.given.on_conflict,
+                    row,
+                    on_conflict=run.on_conflict,
                     max_queued=engine.home.limits.queued,
                 )
             except SessionMoved:
-                engine.files.discard(run.run_id)
+                engine.files.discard(run_id)
             except BaseException as error:
-                if not _may_be_stored(engine.files, run.run_id, error):
+                if not _may_be_stored(engine.files, run_id, error):
                     with suppress(OSError):  # the next pruning tries again
-                        engine.files.discard(run.run_id)
+                        engine.files.discard(run_id)
                 raise
             else:
                 break
     if added.reused:
-        engine.files.discard(run.run_id)
-    return added, history
+        engine.files.discard(run_id)
+    return added, replace(history, begins_with=stored.begins_with)
 
 
 def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
@@ -95,12 +91,6 @@ def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
     still be there later. If it is not, pruning finds a directory that no run has.
     """
     return storage_fault(error) is not None and files.created(run_id)
-
-
-def _hash(request: "RunRequest") -> str:
-    parts = [request.question, request.config.model_dump(mode="json"), request.given.session_id]
-    document = json.dumps([*parts, *filter(None, [request.given.changes_of])], sort_keys=True)
-    return hashlib.sha256(document.encode()).hexdigest()
 
 
 class Dispatch:
@@ -180,58 +170,6 @@ class Dispatch:
         if self.identity(config) != row.fingerprint:
             return f"it was started with keys other than those set here; {_RESUME} uses the keys set here"
         return None
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What a program may start that works inside a run, such as our MCP server there: as much as an agent of that run.
-# Only an estimate of what is left: whoever executes the outer run decides, and admits the new run or refuses it.
-
-
-def enclosing(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
-    """The run inside which a process of this environment works. Raises `MassgenError` nesting_refused if there is no
-    such run here.
-    """
-    run_id = enclosing_run(environ)
-    if run_id is None:
-        return None
-    try:
-        return RunWatch(engine, run_id, lambda _: None).look()
-    except MassgenError as error:
-        message = f"cannot read run {run_id[:80]} ({PARENT_VARIABLE}), which started this process: {error}"
-        raise MassgenError("nesting_refused", message) from error
-
-
-def frozen_request(request: "RunRequest", outer: RunView | None, environ: Mapping[str, str]) -> FrozenRequest:
-    """The request as it is executed, inside `outer` if there is one; without its session's turns. Raises `MassgenError`
-    nesting_refused, saying which limit is reached, config_invalid.
-    """
-    if outer is None:
-        bounded, kind = request.config.budget.bounds_prices, request.given.kind
-        return FrozenRequest(request.question, request.config, bounded=bounded, kind=kind)
-    asked, run = outer.directory.read_request(), outer.snapshot
-    nested, started = asked.config.nested, len(outer.snapshot.nested_runs)
-    run_id = outer.row.run_id
-    if outer.ended:
-        raise MassgenError("nesting_refused", f"the parent run {run_id} is {outer.state}")
-    if nested is None:
-        message = f"the config of run {run_id} doesn't allow nested runs; add `nested: {{}}` to it"
-        raise MassgenError("nesting_refused", message)
-    if asked.levels == 0:
-        raise MassgenError("nesting_refused", asked.depth_reached())
-    if started >= nested.max_runs:
-        message = f"run {run_id} has already started {started} nested runs, the maximum (max_runs)"
-        raise MassgenError("nesting_refused", message)
-    caps = caps_of_next(run.budget, nested, started, run.budget.free, None)
-    if caps is None:
-        message = (
-            f"nested runs may use {nested.share_of_budget:.0%} of the budget (share_of_budget), "
-            "and not enough of that is left"
-        )
-        raise MassgenError("nesting_refused", message)
-    seconds = asked.config.timeout_settings.orchestrator_timeout_seconds - run.resume_point.seconds
-    bounds = NestedRunLimits(caps.usd, caps.tokens, caps.calls, max(1.0, seconds))
-    bounded = nested_config(asked.config, request.config, bounds, environ, (outer.directory.path,))
-    return asked.inside(run_id, request.question, bounded)
 
 
 def ask_to_admit(engine: Engine, environ: Mapping[str, str], outer: RunView, run_id: str) -> None:

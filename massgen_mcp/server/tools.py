@@ -156,7 +156,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             facts = results.StartFacts(asked, reach, expected, aside, tried)
             return results.planned(facts, service.access.environ, keys_of_client(context))
         noticed = await look_before(asked)
-        view, reused = await service.start(request)
+        view, reused = await service.start(await service.prepare(request))
         note = view.note
         if not reused:
             await server.changes.publish(ResourcesListChanged())

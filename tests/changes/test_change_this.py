@@ -9,13 +9,20 @@ import pytest
 from mcp import Client
 
 import massgen_mcp as massgen
+from massgen_mcp.config.adjusted import given_path, with_context_paths
+from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home
+from massgen_mcp.request.team import Team
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.store.opening import local_engine
 from tests.changes.conftest import Repository
 from tests.changes.test_apply import CODE, verb, write
 from tests.changes.test_apply_part import BOTH, FIRST
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, events_of, expect_error, home
 from tests.raw_double import Seen, answering, reply
+from tests.run_requests import run_request
 from tests.system_messages import Model
 
 __all__ = ["home"]
@@ -77,6 +84,29 @@ async def test_the_next_turn_changes_an_unapplied_patch_and_its_own_patch_holds_
     assert (repository.path / "code").read_text() == BOTH
     assert verb(home, third, "--undo")[1]["status"] == "undone"
     assert repository.fingerprint() == before
+
+
+async def test_a_turn_is_refused_if_another_one_has_ended_since_its_changes_were_found(
+    home: TempHome, repository: Repository
+) -> None:
+    async with home.client() as client:
+        first = await begun(client, home, repository)
+        service = RunService(local_engine(find_home(home.environ)), home.environ)
+        try:
+            given = [given_path(str(repository.path), "write")]
+            config = with_context_paths(load_config(solo(home, EDIT), environ={}), given)
+            request = run_request("Go on", Team(config, "test", home.environ), session_id="s", changes_of="winner")
+            prepared = await service.prepare(request)
+            await call(client, "start_run", **turn(repository, solo(home)))
+            with pytest.raises(MassgenError, match="another turn of this session has just ended") as refused:
+                await service.start(prepared)
+            assert refused.value.code == "session_busy"
+            again, _ = await service.start(await service.prepare(request))
+            begins_with = again.directory.read_request().begins_with
+            assert begins_with is not None
+            assert begins_with.run_id == first
+        finally:
+            service.close()
 
 
 async def test_it_can_go_on_with_any_agents_changes_also_of_one_that_was_dropped(

@@ -64,7 +64,7 @@ async def start(home: TempHome, config: str, *, until: Until | None = None) -> s
     """A run in the background, as a server starts it."""
     service = RunService(local_engine(find_home(home.environ)), home.environ)
     with starting_by(home.python):
-        view, _ = await service.start(asked("What is it?", load_config(config, environ={})))
+        view, _ = await service.start(await service.prepare(asked("What is it?", load_config(config, environ={}))))
     if until is not None:
         view = await service.watcher.wait(view.row.run_id, until=until, seconds=50, cursor=None)
     service.close()

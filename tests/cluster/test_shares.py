@@ -65,7 +65,10 @@ def team(home: TempHome, model: HeldModel, **limits: int) -> Config:
 
 async def started(service: RunService, config: Config, *names: str) -> dict[str, str]:
     """Ids of runs whose questions begin with these names, by them; each has its worker."""
-    runs = {name: (await service.start(asked(f"{name}: six times seven?", config)))[0].row.run_id for name in names}
+    runs = {
+        name: (await service.start(await service.prepare(asked(f"{name}: six times seven?", config))))[0].row.run_id
+        for name in names
+    }
     for run_id in runs.values():
         await until_state(service, run_id, "running")
     return runs

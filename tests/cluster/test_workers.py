@@ -69,7 +69,7 @@ def waiting_team(gate: Path) -> Config:
 
 async def begun(service: RunService, config: Config) -> str:
     """A run of which a worker has had the first reply."""
-    view, _ = await service.start(asked("six times seven?", config))
+    view, _ = await service.start(await service.prepare(asked("six times seven?", config)))
     with anyio.fail_after(60):
         while not events(view, ModelReplied):
             await anyio.sleep(0.05)
@@ -132,7 +132,8 @@ def test_who_stops_in_the_middle_of_a_change_keeps_nobody_waiting(machines: Clus
 
 async def test_only_who_has_taken_a_run_last_writes_its_events_and_its_end(machines: Cluster) -> None:
     first, second = machines.engine(), machines.engine()
-    view, _ = await machines.service().start(asked("q", waiting_team(machines.home.work / "gate")))
+    service = machines.service()
+    view, _ = await service.start(await service.prepare(asked("q", waiting_team(machines.home.work / "gate"))))
     logs: list[EventWriter] = []
     for engine, worker in ((first, "one"), (second, "two")):
         taken = engine.store.jobs.take(view.row.run_id, worker)
@@ -157,7 +158,8 @@ async def test_a_run_ends_with_its_last_event_and_not_with_earlier_ones_that_are
 ) -> None:
     """Else whoever looks between the two finds an end, and a record that seems to be cut off before it."""
     engine = machines.engine()
-    view, _ = await machines.service().start(asked("q", waiting_team(machines.home.work / "gate")))
+    service = machines.service()
+    view, _ = await service.start(await service.prepare(asked("q", waiting_team(machines.home.work / "gate"))))
     taken = engine.store.jobs.take(view.row.run_id, "one")
     assert taken is not None
     files, written, state = Event(), Event(), RunState()

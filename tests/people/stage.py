@@ -81,7 +81,9 @@ class Shared:
     async def start(self, name: str, config: Config, **given: Any) -> str:
         with self.asked_by(name):
             view, _ = await self.service.start(
-                run_request(given.pop("question", "q"), Team(config, "test", self.home.environ), **given)
+                await self.service.prepare(
+                    run_request(given.pop("question", "q"), Team(config, "test", self.home.environ), **given)
+                )
             )
         return view.row.run_id
 

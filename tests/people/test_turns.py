@@ -44,7 +44,8 @@ async def test_no_more_runs_are_begun_through_several_servers_at_once_than_a_quo
         async def start(number: int) -> None:
             with set_current_user(ann):
                 try:
-                    await services[number % 2].start(asked("q", silent_team(1)))
+                    service = services[number % 2]
+                    await service.start(await service.prepare(asked("q", silent_team(1))))
                 except MassgenError as error:
                     told.append(error.code)
 

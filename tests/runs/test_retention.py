@@ -39,7 +39,7 @@ async def managed(home: TempHome) -> AsyncGenerator[RunService]:
 async def ended_run(home: TempHome, service: RunService, key: str | None = None) -> RunView:
     """A run with files, whose runner has left."""
     config = load_config(home.config("writer", agent("solo", WRITE, {"answer": "kept"})), environ={})
-    view, _ = await service.start(asked("q", config, source="writer", key=key))
+    view, _ = await service.start(await service.prepare(asked("q", config, source="writer", key=key)))
     view = await service.watcher.wait(view.row.run_id, until="terminal", seconds=30, cursor=None)
     assert view.state == "completed"
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
@@ -63,7 +63,7 @@ async def test_workspaces_stay_as_long_as_a_patch_waits_to_be_applied(home: Temp
     paths = [{"path": str(project), "permission": "write"}]
     name = home.config("writer", agent("solo", change, {"answer": "changed"}), orchestrator={"context_paths": paths})
     async with managed(home) as service:
-        view, _ = await service.start(asked("q", load_config(name, environ={}), source="writer"))
+        view, _ = await service.start(await service.prepare(asked("q", load_config(name, environ={}), source="writer")))
         run_id = view.row.run_id
         view = await service.watcher.wait(run_id, until="terminal", seconds=30, cursor=None)
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
@@ -132,7 +132,7 @@ async def test_a_dry_run_says_what_would_go_and_leaves_it(home: TempHome) -> Non
 async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
     async with managed(home) as service:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
-        view, _ = await service.start(asked("q", config, source="stuck"))
+        view, _ = await service.start(await service.prepare(asked("q", config, source="stuck")))
         await wait_until((view.directory.path / "events.jsonl").exists)
         assert (prune(service.access.whole_engine, older_than=0)).removed == []
         await service.control(view.row.run_id, "cancel")

@@ -80,7 +80,7 @@ def request_of(home: TempHome, *agents: dict[str, Any], **place: Any) -> RunRequ
 
 
 async def start(runs: RunService, home: TempHome, *agents: dict[str, Any]) -> str:
-    view, _ = await runs.start(request_of(home, *agents))
+    view, _ = await runs.start(await runs.prepare(request_of(home, *agents)))
     return view.row.run_id
 
 

@@ -168,7 +168,7 @@ async def _started(
     config = load_config(path, environ={})
     session = f"session-{seed}" if kind == "session" else None
     asked = run_request(f"What is it, of {mark}?", Team(config, "charges", home.environ), session_id=session)
-    view, _ = await service.start(asked)
+    view, _ = await service.start(await service.prepare(asked))
     return view.row.run_id
 
 

@@ -92,7 +92,7 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int, patience: float
             runs: list[str] = []
             for place_in_batch in range(RUNS_PER_KILL):
                 question = f"trial {trial}, run {place_in_batch}"
-                view, _ = await service.start(asked(question, config, source="kills"))
+                view, _ = await service.start(await service.prepare(asked(question, config, source="kills")))
                 runs.append(view.row.run_id)
             async with anyio.create_task_group() as followers:
                 for run_id in runs * FOLLOWERS:
@@ -142,7 +142,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
 
             await ask()
             toll.kills += 1
-            view, _ = await service.start(asked(question, config, source=path, key=key))
+            view, _ = await service.start(await service.prepare(asked(question, config, source=path, key=key)))
             if acknowledged and acknowledged != [view.row.run_id]:
                 toll.lost += 1
             await await_end(service, view.row.run_id)

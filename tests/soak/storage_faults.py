@@ -151,7 +151,9 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings, *,
         findings.bad.append(f"{fault}: untyped error {complaints[-300:]!r}")
     service = RunService(local_engine(Home(home.path, runner_idle_seconds=0.5)), home.environ)
     try:
-        view, _ = await service.start(asked(QUESTION, load_config(Path(config), environ={}), source=config, key="key"))
+        view, _ = await service.start(
+            await service.prepare(asked(QUESTION, load_config(Path(config), environ={}), source=config, key="key"))
+        )
         run_id = view.row.run_id
         if told and told[-1] != run_id:
             findings.bad.append(f"{fault}: the acknowledged run {told[-1]} is lost")

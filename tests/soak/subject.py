@@ -25,7 +25,9 @@ async def main(config: str, key: str) -> int:
     service = RunService(local_engine(find_home(os.environ)), os.environ)
     try:
         view, _ = await service.start(
-            asked(QUESTION, load_config(Path(config), environ={}), environ=os.environ, source=config, key=key)
+            await service.prepare(
+                asked(QUESTION, load_config(Path(config), environ={}), environ=os.environ, source=config, key=key)
+            )
         )
         _say(1, view.row.run_id)
         with anyio.move_on_after(PATIENCE):

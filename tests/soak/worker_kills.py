@@ -195,7 +195,9 @@ async def kill_workers(
                             begun = list[str]()
 
                             async def start(number: int, key: str = key, begun: list[str] = begun) -> None:
-                                view, _ = await services[number % 2].start(asked(key, config, source="kills", key=key))
+                                service = services[number % 2]
+                                request = asked(key, config, source="kills", key=key)
+                                view, _ = await service.start(await service.prepare(request))
                                 begun.append(view.row.run_id)
 
                             async with anyio.create_task_group() as starts:

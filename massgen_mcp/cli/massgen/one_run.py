@@ -101,7 +101,7 @@ async def _start_elsewhere(options: Options, question: str) -> int:
     """Start a run for the workers of a shared store, and print its id. Returns the exit code."""
     request = await build_request(given_for_workers(options, question, cwd=Path.cwd(), environ=os.environ))
     with run_service() as service:
-        view, reused = await service.start(request)
+        view, reused = await service.start(await service.prepare(request))
     run_id = view.row.run_id
     print_either([run_id], json.dumps({"run_id": run_id, "reused": reused}), as_json=options.json)
     return EXIT_OK
@@ -143,7 +143,7 @@ async def _start_in_background(request: RunRequest, notes: list[str], reporter: 
     for note in (*notes, *prices.notes):
         reporter.aside(f"Note: {note}")
     with run_service(here=True) as service:
-        view, reused = await service.start(request)
+        view, reused = await service.start(await service.prepare(request))
     run_id = view.row.run_id
     note_background(Path.cwd(), run_id)
     print_either([run_id], json.dumps({"run_id": run_id, "reused": reused}), as_json=as_json)

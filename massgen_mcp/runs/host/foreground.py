@@ -22,13 +22,12 @@ from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.engine.queue import RunQueue
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunExecutor, StoredRuns
-from massgen_mcp.runs.patches.earlier_changes import with_earlier_changes
+from massgen_mcp.runs.preparing import freeze, prepare
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords
 from massgen_mcp.runs.sessions.turns import SessionTurns, start_note
-from massgen_mcp.runs.starting import ask_to_admit, enclosing, frozen_request
-from massgen_mcp.runs.store.counting import with_usual_seconds
+from massgen_mcp.runs.starting import ask_to_admit
 from massgen_mcp.runs.store.credentials import identity
 from massgen_mcp.runs.store.opening import local_engine
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -43,7 +42,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
     process that works inside a run it is nested in that one, and begins when that one admits it.
 
     Raises `MassgenError` unsafe_path, session_busy, nesting_refused, config_invalid, disk_full, store_unavailable, and
-    as `with_earlier_changes`.
+    as `find_earlier_changes`.
     """
     if not request.given.listed and (outer := enclosing_run(request.team.environ)):
         raise MassgenError(
@@ -123,9 +122,8 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
     cleanup.callback(engine.close)
     service = RunService(engine, environ)
     sessions = service.access.sessions
-    outer = enclosing(engine, environ)
-    frozen = with_usual_seconds(engine, frozen_request(request, outer, environ))
-    fingerprint, run_id = identity(frozen.config, environ, home), new_run_id()
+    prepared = prepare(service.access, request)
+    run_id, outer, begins_with = prepared.row.run_id, prepared.outer, prepared.stored.begins_with
     while True:
         with ExitStack() as attempt:
             records = _records(request, project, sessions)
@@ -133,26 +131,22 @@ def _run_in_store(request: RunRequest, project: Path, cleanup: ExitStack) -> For
                 attempt.callback(records.path.rmdir)
             session_id = records.session_id if records else None
             history, over = sessions.history(session_id)
-            turn = with_earlier_changes(replace(frozen, history=history.turns), request, sessions.ended(session_id))
-            directory = _new_directory(request, project, records, turn)
+            row, stored = prepared.take_turns(history, over)
+            row = replace(row, session_id=session_id)
+            directory = _new_directory(request, project, records, stored)
             attempt.callback(remove_tree, directory.path)
             refuse_network(directory.path)
             held = cleanup.enter_context(ExitStack())
             held.enter_context(engine.liveness.hold_foreground(directory))
-            run = NewRun(
-                run_id, request.question, request.source, fingerprint, "", session_id=session_id, turns_over=over
-            )
-            if outer is not None:
-                run = replace(run, parent=outer.row.run_id, admitted=False)
-            if _enter_run(engine.store.queue, run, directory, begins_session=request.given.begins_session):
+            if _enter_run(engine.store.queue, row, directory, begins_session=request.given.begins_session):
                 attempt.pop_all()
                 news = engine.liveness.foreground_news(directory, run_id, environ)
                 executor = RunExecutor(environ, StoredRuns(engine, service, news))
                 if outer is not None:
                     ask_to_admit(engine, environ, outer, run_id)
-                begins = start_note(turn.begins_with).strip()
+                begins = start_note(begins_with).strip()
                 return ForegroundRun(
-                    run_id, directory, environ, executor, session=records, outer=run.parent, begins_with=begins
+                    run_id, directory, environ, executor, session=records, outer=row.parent, begins_with=begins
                 )
             held.close()
 
@@ -174,7 +168,7 @@ def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
     if request.given.changes_of is not None:
         raise MassgenError("invalid_arguments", "changes_of needs a session with saved runs")
     records = _records(request, project)
-    directory = _new_directory(request, project, records, frozen_request(request, None, request.team.environ))
+    directory = _new_directory(request, project, records, freeze(request))
     temporary = None if request.given.listed else project
     environ = request.team.environ
     return ForegroundRun(

@@ -6,7 +6,7 @@ the same. Whatever is wrong is refused before the run.
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from massgen_mcp.changes.repository import Hunk, PrivateRepository
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.agents import find_agent
-from massgen_mcp.runs.engine import EarlierChanges, FrozenRequest
+from massgen_mcp.runs.engine import EarlierChanges
 from massgen_mcp.runs.patches.applying import RunPatch, faults_as_errors
 from massgen_mcp.runs.view.run_view import RunView
 
@@ -33,20 +33,18 @@ LINE_CHARACTERS = 200
 _COMMENT = re.compile(r"^([^\s:][^:\n]*):([0-9]{1,9}):(?=\s|$)", re.MULTILINE)
 
 
-def with_earlier_changes(
-    frozen: FrozenRequest, request: "RunRequest", newest_first: Iterable[RunView]
-) -> FrozenRequest:
-    """With the changes that the request goes on with, if it names some: those of the first of its session's ended turns
-    that changed files, or of the turn that it names. Blocking.
+def find_earlier_changes(
+    whose: str, request: "RunRequest", config: Config, newest_first: Iterable[RunView]
+) -> EarlierChanges:
+    """Return the changes that the request continues: those of the first of its session's ended turns that changed
+    files, or of the turn that `whose`, its `changes_of`, names. Blocks.
 
     Raises `MassgenError` invalid_arguments, disk_full, store_unavailable.
     """
-    if (whose := request.given.changes_of) is None:
-        return frozen
     run_id, agent = whose.split("/", 1) if whose.startswith("run-") and "/" in whose else (None, whose)
     turns = (view for view in newest_first if run_id in (None, view.row.run_id))
     try:
-        return replace(frozen, begins_with=_earlier_changes(agent, request, frozen.config, _changed(turns)))
+        return _earlier_changes(agent, request, config, _changed(turns))
     except MassgenError as error:
         if error.code in ("disk_full", "store_unavailable"):
             raise

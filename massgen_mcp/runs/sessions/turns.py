@@ -79,13 +79,21 @@ class SessionTurns:
         """
         if session_id is None:
             return SessionHistory(), frozenset()
-        views = [self._glance(row) for row in self._rows(session_id, MAX_TURNS_RECALLED)]
+        views = self._newest(session_id)
         if views and views[-1].row.run_id == session_id and not views[-1].ended:
             raise MassgenError("session_busy", f"run {session_id} is active; wait until it ends, or cancel it")
         over = [view for view in views if view.ended]
         first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
         turns = recall(chain(self._turns(over), _given_at_start(first)))
         return turns, frozenset(view.row.number for view in over)
+
+    def list_over(self, session_id: str | None) -> frozenset[int]:
+        """Return the second part of `history`."""
+        views = [] if session_id is None else self._newest(session_id)
+        return frozenset(view.row.number for view in views if view.ended)
+
+    def _newest(self, session_id: str) -> list[RunView]:
+        return [self._glance(row) for row in self._rows(session_id, MAX_TURNS_RECALLED)]
 
     def _rows(self, session_id: str, most: int) -> list[RunRow]:
         """The newest first, and the run that is called so at the end."""

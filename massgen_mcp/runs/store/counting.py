@@ -2,13 +2,13 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
 
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import classify_work
 from massgen_mcp.request.kind import ListedKind
 from massgen_mcp.run_state.state import folded
-from massgen_mcp.runs.engine import EndedRow, Engine, FrozenRequest
+from massgen_mcp.runs.engine import EndedRow, Engine
 from massgen_mcp.statistics.digest import RunDigest, digest_of
 from massgen_mcp.statistics.sums import NEWEST, CountedRun, compute_first_answer_medians
 
@@ -44,16 +44,15 @@ def counted_runs(
     return runs, max(0, begun - len(runs))
 
 
-def with_usual_seconds(engine: Engine, frozen: FrozenRequest) -> FrozenRequest:
-    """Return the request with how long its models usually take for a first answer, where its config sets no wait."""
-    orchestrator = frozen.config.orchestrator
-    if orchestrator.first_answer_wait_seconds is not None or len(frozen.config.agents) == 1 or frozen.usual_seconds:
-        return frozen
+def find_usual_seconds(engine: Engine, config: Config) -> dict[str, float]:
+    """Return how long the config's models usually take for a first answer; none where the config sets the wait."""
+    if config.orchestrator.first_answer_wait_seconds is not None or len(config.agents) == 1:
+        return {}
     with suppress(MassgenError):
-        models = {agent.backend.model for agent in frozen.config.agents}
-        usual = compute_first_answer_medians(counted_runs(engine, newest=NEWEST)[0], classify_work(frozen.config))
-        return replace(frozen, usual_seconds={model: usual[model] for model in usual.keys() & models})
-    return frozen
+        models = {agent.backend.model for agent in config.agents}
+        usual = compute_first_answer_medians(counted_runs(engine, newest=NEWEST)[0], classify_work(config))
+        return {model: usual[model] for model in usual.keys() & models}
+    return {}
 
 
 def _counted(ended: EndedRow, digest: RunDigest) -> CountedRun:

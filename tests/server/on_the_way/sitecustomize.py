@@ -25,6 +25,7 @@ BEGINS = {("server/tools.py", "start_run"), ("server/tools.py", "get_result")}
 """What is above them on the stack is the MCP server, which is the same for all tools."""
 WALKS = {
     "start": (("server/tools.py", "start_run"), ("runs/engine/queue.py", "add")),
+    "store": (("runs/service.py", "start"), ("runs/engine/queue.py", "add")),
     "model": (("runs/host/runner.py", "main"), ("backends/scripted.py", "stream")),
 }
 """The functions with which each begins and ends."""
