@@ -23,7 +23,7 @@ from massgen_mcp.runs.engine import Action, CallerAnswer, Engine
 from massgen_mcp.runs.outcomes import RunOutcomes
 from massgen_mcp.runs.pages import RunPages
 from massgen_mcp.runs.patches.earlier_changes import find_earlier_changes
-from massgen_mcp.runs.preparing import prepare
+from massgen_mcp.runs.preparation import prepare
 from massgen_mcp.runs.sessions.turns import start_note
 from massgen_mcp.runs.starting import PreparedRun, ask_to_admit, enqueue
 from massgen_mcp.runs.view.run_view import RunView

@@ -22,7 +22,7 @@ from massgen_mcp.runs.engine.files import timestamp
 from massgen_mcp.runs.engine.queue import RunQueue
 from massgen_mcp.runs.host.foreground_run import ForegroundRun
 from massgen_mcp.runs.host.run_host import RunExecutor, StoredRuns
-from massgen_mcp.runs.preparing import freeze, prepare
+from massgen_mcp.runs.preparation import freeze, prepare
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.sessions.project import LOGS, SESSIONS, keep_out_of_git, own_place
 from massgen_mcp.runs.sessions.session_records import SessionRecords

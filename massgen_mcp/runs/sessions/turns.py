@@ -87,10 +87,11 @@ class SessionTurns:
         turns = recall(chain(self._turns(over), _given_at_start(first)))
         return turns, frozenset(view.row.number for view in over)
 
-    def list_over(self, session_id: str | None) -> frozenset[int]:
+    def list_ended_numbers(self, session_id: str | None) -> frozenset[int]:
         """Return the second part of `history`."""
-        views = [] if session_id is None else self._newest(session_id)
-        return frozenset(view.row.number for view in views if view.ended)
+        if session_id is None:
+            return frozenset()
+        return frozenset(view.row.number for view in self._newest(session_id) if view.ended)
 
     def _newest(self, session_id: str) -> list[RunView]:
         return [self._glance(row) for row in self._rows(session_id, MAX_TURNS_RECALLED)]

@@ -33,7 +33,9 @@ def prepare(access: RunAccess, request: "RunRequest") -> PreparedRun:
     engine, given = access.engine, request.given
     engine.home.ensure()
     outer = _find_outer(engine, access.environ)
-    stored = freeze(request) if outer is None else _freeze_inside(outer, request, access.environ)
+    stored = freeze(request)
+    if outer is not None:
+        stored = _freeze_inside(outer, request, access.environ)
     if not stored.usual_seconds:
         stored = replace(stored, usual_seconds=find_usual_seconds(engine, stored.config))
     uploaded = None
@@ -57,7 +59,7 @@ def prepare(access: RunAccess, request: "RunRequest") -> PreparedRun:
     )
     earlier = engine.store.queue.find_reusable(row, given.on_conflict)
     if given.changes_of is not None and earlier is None:
-        row = replace(row, turns_over=access.sessions.list_over(given.session_id))
+        row = replace(row, turns_over=access.sessions.list_ended_numbers(given.session_id))
         ended = access.sessions.ended(given.session_id)
         stored = replace(stored, begins_with=find_earlier_changes(given.changes_of, request, stored.config, ended))
     return PreparedRun(row, stored, request.redactor, given.on_conflict, outer, uploaded, earlier)
