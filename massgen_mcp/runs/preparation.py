@@ -1,5 +1,5 @@
-"""Prepares a run: finds what it may do inside another run, and what it continues. After this, `starting` only makes it
-durable.
+"""Prepares a run: limits it to what its outer run may do, and finds the changes that it continues. `starting` then only
+stores it.
 """
 
 import hashlib
@@ -78,13 +78,13 @@ def _find_outer(engine: Engine, environ: Mapping[str, str]) -> RunView | None:
 
 
 def freeze(request: "RunRequest") -> FrozenRequest:
-    """Return the request as it is stored, of a run that is nested in none and continues none."""
+    """Return the request to store for a run that isn't nested and doesn't continue an earlier one."""
     bounded = request.config.budget.bounds_prices
     return FrozenRequest(request.question, request.config, bounded=bounded, kind=request.given.kind)
 
 
 def _freeze_inside(outer: RunView, request: "RunRequest", environ: Mapping[str, str]) -> FrozenRequest:
-    """Return the request within the limits of the run that it is nested in.
+    """Return the request of a nested run, within the limits of the outer run.
 
     What is left of those limits is only an estimate: the process that executes the outer run admits the new run or
     refuses it.

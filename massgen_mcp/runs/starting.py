@@ -29,7 +29,7 @@ class PreparedRun:
     """A run that may begin: its row and its request, apart from its session's turns."""
 
     row: NewRun
-    """Of a run that continues an earlier turn, with the turns that were over then."""
+    """If the run continues an earlier turn: with the turns that had ended when the run was prepared."""
     stored: FrozenRequest
     redactor: Redactor
     """Takes the keys of the run's environment out of text."""
@@ -42,8 +42,8 @@ class PreparedRun:
     """The run that has its idempotency key."""
 
     def take_turns(self, history: SessionHistory, over: frozenset[int]) -> tuple[NewRun, FrozenRequest]:
-        """Return its row and its request with the session's turns as they are now. Raises `MassgenError` session_busy
-        where a turn has ended whose changes the run would miss.
+        """Return the row and the request with the session's turns as they are now. Raises `MassgenError` session_busy
+        if the run continues an earlier turn and another turn has ended since the run was prepared.
         """
         if self.stored.begins_with is not None and over != self.row.turns_over:
             raise MassgenError("session_busy", "another turn of this session has just ended; start the run again")
@@ -51,8 +51,8 @@ class PreparedRun:
 
 
 def enqueue(engine: Engine, sessions: SessionTurns, run: PreparedRun) -> tuple[Added, SessionHistory]:
-    """Directory first, row last: a run that the store knows is whole. The run gets its session's turns. Raises as
-    `RunQueue.add`.
+    """Store the run with its session's turns: first its directory, then its row, so that a run in the store is
+    complete. Raises as `RunQueue.add` and `PreparedRun.take_turns`.
     """
     if run.earlier is not None:
         return run.earlier, SessionHistory()

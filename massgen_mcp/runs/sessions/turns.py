@@ -88,7 +88,7 @@ class SessionTurns:
         return turns, frozenset(view.row.number for view in over)
 
     def list_ended_numbers(self, session_id: str | None) -> frozenset[int]:
-        """Return the second part of `history`."""
+        """Return the numbers of the turns that have ended, as `history` does."""
         if session_id is None:
             return frozenset()
         return frozenset(view.row.number for view in self._newest(session_id) if view.ended)
